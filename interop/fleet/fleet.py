@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""fleet.py [--quick] NATS_SERVER [OLD_NATS_SERVER]: drives three nodes of a fleet over a cluster of three real servers of NATS.
+"""fleet.py [--quick | --peers] NATS_SERVER [OLD_NATS_SERVER]: drives three nodes of a fleet over a cluster of three real servers of NATS.
 
 Starts the servers, an origin that counts its requests, and the nodes ($LARDER) on free ports of 127.0.0.1, and ends all of them. Servers
 and nodes are killed, stopped and rolled back meanwhile. One line for each check; exit status 1 if any failed. --quick leaves out what
-rolls back or remakes the log. OLD_NATS_SERVER is one before 2.11, which has to be refused.
+rolls back or remakes the log. --peers checks nodes that share their responses, too, and nothing else. OLD_NATS_SERVER is one before 2.11, which has to be refused.
 """
 
 import http.client
@@ -18,11 +18,12 @@ from pathlib import Path
 
 import faults
 import losses
+import peers
 import purges
 from world import World
 
-QUICK = "--quick" in sys.argv
-NATS, OLD_NATS = ([one for one in sys.argv[1:] if one != "--quick"] + [None, None])[:2]
+QUICK, PEERS = "--quick" in sys.argv, "--peers" in sys.argv
+NATS, OLD_NATS = ([one for one in sys.argv[1:] if not one.startswith("--")] + [None, None])[:2]
 
 
 def check(world, scenario):
@@ -55,12 +56,14 @@ def main():
     # An outbox is published again at a restart and after a loss. The others would find nothing stored after a purge of everything, and
     # these purges would come again for each of them.
     scenarios += [purges.everything, purges.latency]
+    if PEERS:
+        scenarios = peers.SCENARIOS
     if only := os.environ.get("ONLY"):
         scenarios = [one for one in scenarios if one.__name__ in only.split(",")]
     begun, failed = time.monotonic(), []
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="larder-fleet.") as work:
-        world = World(work, NATS, OLD_NATS)
+        world = World(work, NATS, OLD_NATS, shares=PEERS)
         try:
             for server in world.servers:
                 server.start()
@@ -68,13 +71,17 @@ def main():
             for node in world.nodes:
                 node.start()
             world.wait_following()
+            if PEERS:
+                peers.wait_for_peers(world)
             print(f"      three servers and three nodes follow after {time.monotonic() - begun:.1f} s", flush=True)
             for scenario in scenarios:
                 if not check(world, scenario):
                     failed.append(scenario.__name__)
                     # Further checks need nodes that follow.
                     world.heal()
-            if OLD_NATS and not QUICK:
+            if PEERS:
+                pass
+            elif OLD_NATS and not QUICK:
                 if not check(world, losses.old_server):
                     failed.append(losses.old_server.__name__)
             elif not QUICK:

@@ -259,9 +259,9 @@ class Answer:
 class Node(Program):
     """A node with ports and a disk tier of its own."""
 
-    def __init__(self, world, name, servers):
+    def __init__(self, world, name, servers, certificates=None):
         super().__init__(world, name)
-        self.http, self.admin = free_ports(2)
+        self.http, self.admin, self.peer = free_ports(3)
         self.file, self.local = world.work / f"{name}.toml", threading.local()
         self.folder = world.work / f"{name}.disk.fleet"
         urls = ", ".join(f'"nats://127.0.0.1:{server.port}"' for server in servers)
@@ -282,6 +282,14 @@ node = "{name}"
 nats = [{urls}]
 max_lag = "{LAG:.0f}s"
 invalidate = true
+""")
+        if certificates:
+            with open(self.file, "a") as file:
+                file.write(f"""[fleet.peers]
+listen = "127.0.0.1:{self.peer}"
+ca = "{certificates}/fleet-ca.pem"
+certificate = "{certificates}/{name}.pem"
+key = "{certificates}/{name}.key"
 """)
 
     def start(self):
@@ -361,6 +369,13 @@ invalidate = true
         done = subprocess.run(command, env={**os.environ, "LARDER_TOKEN": TOKEN}, capture_output=True, text=True, timeout=30)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)["fleet"]
+
+    def upgrade(self):
+        """Starts the program again, and returns the new process's id. The old one ends by itself."""
+        command = [LARDER, "ctl", "--json", "upgrade", "--admin", f"127.0.0.1:{self.admin}"]
+        done = subprocess.run(command, env={**os.environ, "LARDER_TOKEN": TOKEN}, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)["pid"]
 
     def wait_on_disk(self):
         """What is stored is written to the disk tier."""

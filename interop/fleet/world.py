@@ -16,14 +16,21 @@ from programs import LAG, LARDER, SECONDS, STREAM, Answer, Nats, Node, Origin, R
 class World:
     """The servers, the origin and the nodes."""
 
-    def __init__(self, work, nats, old_nats=None, nodes=3):
+    def __init__(self, work, nats, old_nats=None, nodes=3, shares=False):
+        """shares: the nodes share their responses."""
         self.work, self.programs, self.old_nats = Path(work), [], old_nats
         origin_port, *ports = free_ports(7)
         self.origin = Origin(origin_port)
         clients, routes = ports[:3], ports[3:]
         self.servers = [Nats(self, f"nats{i + 1}", nats, clients[i], routes[i], routes) for i in range(3)]
-        self.nodes = [Node(self, f"n{i + 1}", self.servers) for i in range(nodes)]
+        names = [f"n{i + 1}" for i in range(nodes)]
+        self.certificates = self.make_certificates("certificates", names) if shares else None
+        self.nodes = [Node(self, name, self.servers, self.certificates) for name in names]
         self.floors, self.floors_lock = {}, threading.Lock()
+
+    def make_certificates(self, folder, names):
+        subprocess.run([LARDER, "fleet", "certificates", "--folder", self.work / folder, *names], check=True, stdout=subprocess.DEVNULL)
+        return self.work / folder
 
     def end(self):
         for program in self.programs:

@@ -3,14 +3,14 @@
 use crate::failure::Failure;
 use crate::output::line;
 use clap::{Args, Subcommand};
-use larder_fleet_host::{Created, LogSettings, create_log};
+use larder_fleet_host::{Created, LogSettings, create_log, make_certificates};
 use larder_node::ConfigSources;
 use larder_units::{ByteSize, parse_duration};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Prepare a fleet: nodes that share purges
+/// Prepare a fleet: nodes that share purges and responses
 #[derive(Args, Debug)]
 pub struct FleetArgs {
     #[command(subcommand)]
@@ -20,6 +20,7 @@ pub struct FleetArgs {
 #[derive(Subcommand, Debug)]
 enum FleetCommand {
     Init(InitArgs),
+    Certificates(CertificatesArgs),
 }
 
 /// Make the log of purges on the servers of NATS, once for a fleet
@@ -50,6 +51,43 @@ struct InitArgs {
     json: bool,
 }
 
+/// Make certificates for nodes that share their responses
+///
+/// The nodes of a fleet ask each other by TLS with certificates of one authority, whose name is that
+/// of the node ([fleet.peers]). This command makes the authority if the folder has none, and a
+/// certificate for each node. Call it again to add nodes or to renew certificates: running nodes
+/// read changed files by themselves. The authority's key, fleet-ca.key, belongs on no node.
+#[derive(Args, Debug)]
+struct CertificatesArgs {
+    /// Names of nodes, as in [fleet] node
+    #[arg(value_name = "NODE", required = true)]
+    nodes: Vec<String>,
+
+    /// Folder of the authority and the certificates
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    folder: PathBuf,
+
+    /// Time for which the certificates of nodes are valid
+    #[arg(long, value_name = "TIME", default_value = "365d", value_parser = validity)]
+    valid: Duration,
+
+    /// Print JSON instead of lines
+    #[arg(long)]
+    json: bool,
+}
+
+fn validity(text: &str) -> Result<Duration, String> {
+    let valid = parse_duration(text).map_err(|error| error.to_string())?;
+    if (Duration::from_secs(3600)..=TEN_YEARS).contains(&valid) {
+        Ok(valid)
+    } else {
+        Err("expected 1h to 3650d".to_owned())
+    }
+}
+
+/// The validity of the authority.
+const TEN_YEARS: Duration = Duration::from_secs(3650 * 86_400);
+
 fn replicas(text: &str) -> Result<usize, String> {
     match text {
         "1" => Ok(1),
@@ -73,6 +111,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 pub fn run(args: FleetArgs) -> Result<(), Failure> {
     match args.command {
         FleetCommand::Init(args) => init(&args),
+        FleetCommand::Certificates(args) => certificates(&args),
     }
 }
 
@@ -92,9 +131,39 @@ fn init(args: &InitArgs) -> Result<(), Failure> {
         keep: args.keep,
         bytes: args.max_size.bytes(),
     };
-    let created = create_log(&fleet.config(None), settings);
+    let created = create_log(&fleet.config(&config.http.proxy), settings);
     let created = created.map_err(|error| Failure::runtime(error.to_string()))?;
     report(&created, &fleet.name, args.json);
+    Ok(())
+}
+
+fn certificates(args: &CertificatesArgs) -> Result<(), Failure> {
+    let made = make_certificates(&args.folder, &args.nodes, args.valid);
+    let made = made.map_err(|error| Failure::runtime(error.to_string()))?;
+    if args.json {
+        let nodes = args.nodes.iter().zip(&made.nodes);
+        let nodes: serde_json::Map<_, _> = nodes
+            .map(|(node, (certificate, key))| {
+                (
+                    node.clone(),
+                    json!({ "certificate": certificate, "key": key }),
+                )
+            })
+            .collect();
+        let page = json!({ "ca": made.ca, "existed": made.existed, "nodes": nodes });
+        line!("{page}");
+        return Ok(());
+    }
+    let done = if made.existed {
+        "is there already"
+    } else {
+        "is made"
+    };
+    line!("the authority of the fleet {done}: {}", made.ca.display());
+    for (certificate, key) in &made.nodes {
+        line!("{} and {}", certificate.display(), key.display());
+    }
+    line!("copy fleet-ca.pem and its own two files to each node; keep fleet-ca.key elsewhere");
     Ok(())
 }
 

@@ -24,7 +24,8 @@
 //! ```
 //!
 //! [`Members`] is the list of the nodes with a live lease. [`Waits`] asks them what they have
-//! applied, for clients that wait. Neither is needed for the guarantee.
+//! applied, for clients that wait. [`Owners`] says which node is asked for an object before its
+//! origin. None of them is needed for the guarantee.
 //!
 //! # What the host has to do
 //!
@@ -87,6 +88,7 @@ mod members;
 mod message;
 mod note;
 mod outbox;
+mod peers;
 mod waits;
 
 pub use acceptor::{Acceptor, AcceptorConfig, AcceptorCounters, Refused};
@@ -101,4 +103,5 @@ pub use outbox::{
     Action, Answer, JournalAction, JournalKey, Journaled, Kept, Mark, Outbox, ReadFrom,
     StaleReason, Token, WaitKey, Waited,
 };
+pub use peers::{Owners, Peer, PeerOffer, owner_key};
 pub use waits::Waits;

@@ -131,3 +131,6 @@ pub const ANSWERS: usize = 16;
 /// Clients of a node that wait for all nodes at once. Each holds one of the 32 connections of the
 /// admin server, of which pages of the console may hold 16.
 pub const WAITS: usize = 8;
+
+/// Nodes that are asked for an object before its origin: its owner, and the successor.
+pub const ASKED: usize = 2;

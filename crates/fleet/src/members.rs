@@ -4,6 +4,7 @@ use crate::limits;
 use crate::message::is_name;
 use crate::note::{Note, Word};
 use crate::outbox::{Action, Outbox};
+use crate::peers::{Owners, PeerOffer};
 use larder_units::Time;
 use std::collections::BTreeMap;
 
@@ -15,8 +16,10 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub struct Members {
     node: String,
-    /// When the lease of another node was last renewed.
-    heard: BTreeMap<String, Time>,
+    /// What the node offers to the others.
+    offer: Option<PeerOffer>,
+    /// The leases of the other nodes.
+    heard: BTreeMap<String, Lease>,
     /// Nodes whose lease ended without a word, and when.
     lost: BTreeMap<String, Time>,
     /// When the node heard its own renewal, the first time on this connection and the last time.
@@ -26,13 +29,26 @@ pub struct Members {
     is_read: bool,
     next_renewal: Time,
     next_read: Time,
+    /// Counts the changes of what the nodes offer.
+    offer_changes: u64,
+}
+
+/// The lease of another node.
+#[derive(Debug)]
+struct Lease {
+    /// When it was last renewed.
+    renewed: Time,
+    /// What the node offers.
+    offer: Option<PeerOffer>,
 }
 
 impl Members {
-    /// Creates the list of a node of this name, which knows only itself.
-    pub fn new(node: &str) -> Members {
+    /// Creates the list of a node of this name, which knows only itself, and offers this to the
+    /// others.
+    pub fn new(node: &str, offer: Option<PeerOffer>) -> Members {
         Members {
             node: node.to_owned(),
+            offer,
             heard: BTreeMap::new(),
             lost: BTreeMap::new(),
             own: None,
@@ -40,6 +56,7 @@ impl Members {
             is_read: false,
             next_renewal: Time::ZERO,
             next_read: Time::ZERO,
+            offer_changes: 1,
         }
     }
 
@@ -59,13 +76,14 @@ impl Members {
 
     /// Takes a note of a node about its lease.
     pub fn on_note(&mut self, now: Time, note: &Note) {
-        match note.word {
-            Word::Lease if note.node == self.node => self.hear_own(now),
-            Word::Lease => self.hear(now, &note.node),
+        match &note.word {
+            Word::Lease(_) if note.node == self.node => self.hear_own(now),
+            Word::Lease(offer) => self.hear(now, &note.node, offer.clone()),
             // Another process of this node has stopped.
             Word::Left if note.node == self.node => {}
             Word::Left => {
-                self.heard.remove(&note.node);
+                let left = self.heard.remove(&note.node);
+                self.offer_changes += u64::from(left.is_some_and(|lease| lease.offer.is_some()));
                 self.lost.remove(&note.node);
             }
             Word::Wait(_) | Word::Applied(_) => {}
@@ -82,7 +100,8 @@ impl Members {
         self.is_read = true;
         for name in names {
             if name != self.node && !self.heard.contains_key(&name) {
-                self.hear(now, &name);
+                // Its next renewal says what it offers.
+                self.hear(now, &name, None);
             }
         }
     }
@@ -94,7 +113,7 @@ impl Members {
         }
         if self.next_renewal <= now {
             self.next_renewal = now + limits::RENEW;
-            out.push(Action::Say(self.note(Word::Lease)));
+            out.push(Action::Say(self.note(Word::Lease(self.offer.clone()))));
         }
         if self.next_read <= now {
             self.next_read = now + limits::LEASES_AGAIN;
@@ -146,6 +165,18 @@ impl Members {
         self.connected && self.is_read && hears
     }
 
+    /// Returns a number that changes with [`Members::owners`].
+    pub fn offer_changes(&self) -> u64 {
+        self.offer_changes
+    }
+
+    /// Returns the nodes that share their responses with this one.
+    pub fn owners(&self) -> Owners {
+        let offers = self.heard.iter();
+        let offers = offers.filter_map(|(node, lease)| Some((&**node, lease.offer.as_ref()?)));
+        Owners::new(&self.node, self.offer.as_ref(), offers)
+    }
+
     fn note(&self, word: Word) -> Note {
         Note {
             node: self.node.clone(),
@@ -153,11 +184,14 @@ impl Members {
         }
     }
 
-    fn hear(&mut self, now: Time, name: &str) {
-        let known = self.heard.contains_key(name);
-        if is_name(name) && (known || self.heard.len() < limits::MEMBERS) {
+    fn hear(&mut self, now: Time, name: &str, offer: Option<PeerOffer>) {
+        let known = self.heard.get(name);
+        if is_name(name) && (known.is_some() || self.heard.len() < limits::MEMBERS) {
+            let before = known.and_then(|lease| lease.offer.as_ref());
+            self.offer_changes += u64::from(before != offer.as_ref());
             self.lost.remove(name);
-            self.heard.insert(name.to_owned(), now);
+            let renewed = now;
+            self.heard.insert(name.to_owned(), Lease { renewed, offer });
         }
     }
 
@@ -167,13 +201,16 @@ impl Members {
         if now.since(last) > limits::RENEW_GAP {
             // Nodes may have come that it did not hear.
             first = now;
-            self.heard.values_mut().for_each(|heard| *heard = now);
+            for lease in self.heard.values_mut() {
+                lease.renewed = now;
+            }
         }
         self.own = Some((first, now));
-        let lost = self
-            .heard
-            .extract_if(.., |_, heard| now.since(*heard) > limits::LEASE);
-        self.lost.extend(lost.map(|(name, _)| (name, now)));
+        let has_ended = |_: &String, lease: &mut Lease| now.since(lease.renewed) > limits::LEASE;
+        for (name, lease) in self.heard.extract_if(.., has_ended) {
+            self.offer_changes += u64::from(lease.offer.is_some());
+            self.lost.insert(name, now);
+        }
         self.lost
             .retain(|_, since| now.since(*since) <= limits::LOST_KEEP);
         while self.lost.len() > limits::MEMBERS {

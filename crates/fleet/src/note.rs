@@ -3,6 +3,7 @@
 //! | subject | payload | says |
 //! | --- | --- | --- |
 //! | `$KV.larder_FLEET_members.NODE` | `{"v":1}` | the node is there, for [`limits::LEASE`] |
+//! | the same | `{"v":1,"peer":"10.0.0.1:7443","capacity":1073741824,"zone":"fra"}` | it also answers other nodes |
 //! | the same, with `KV-Operation: DEL` | | the node has stopped |
 //! | `larder.FLEET.wait.NODE` | `{"v":1,"log":"…","position":66,"id":"…"}` | it waits until all have that |
 //! | `larder.FLEET.applied.NODE` | the same | it has applied that, and all before |
@@ -11,6 +12,7 @@
 
 use crate::limits;
 use crate::message::is_name;
+use crate::peers::PeerOffer;
 use serde::{Deserialize, Serialize};
 
 /// The header of a key-value bucket that says what a message without a value does.
@@ -46,8 +48,8 @@ pub struct Note {
 /// What a [`Note`] says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// The node is there.
-    Lease,
+    /// The node is there, and offers this to the others.
+    Lease(Option<PeerOffer>),
     /// The node has stopped.
     Left,
     /// The node waits until all nodes have applied this.
@@ -61,6 +63,8 @@ struct Payload {
     v: u64,
     #[serde(flatten)]
     position: Option<Position>,
+    #[serde(flatten)]
+    offer: Option<PeerOffer>,
 }
 
 /// Returns the name of the bucket of a fleet's leases.
@@ -73,7 +77,7 @@ impl Note {
     pub fn subject(&self, fleet: &str) -> String {
         let node = &self.node;
         match self.word {
-            Word::Lease | Word::Left => format!("$KV.{}.{node}", members_bucket(fleet)),
+            Word::Lease(_) | Word::Left => format!("$KV.{}.{node}", members_bucket(fleet)),
             Word::Wait(_) => format!("larder.{fleet}.wait.{node}"),
             Word::Applied(_) => format!("larder.{fleet}.applied.{node}"),
         }
@@ -90,14 +94,15 @@ impl Note {
 
     /// Returns the payload. That of [`Word::Left`] is empty, and its header is [`OPERATION`].
     pub fn payload(&self) -> Vec<u8> {
-        let position = match &self.word {
+        let (position, offer) = match &self.word {
             Word::Left => return Vec::new(),
-            Word::Lease => None,
-            Word::Wait(position) | Word::Applied(position) => Some(position.clone()),
+            Word::Lease(offer) => (None, offer.clone()),
+            Word::Wait(position) | Word::Applied(position) => (Some(position.clone()), None),
         };
         let payload = Payload {
             v: VERSION,
             position,
+            offer,
         };
         // It has only numbers and texts.
         serde_json::to_vec(&payload).unwrap_or_default()
@@ -118,7 +123,7 @@ impl Note {
         let word = if kind.strip_prefix("$KV.") == Some(&members_bucket(fleet)) {
             match operation {
                 // Another version may say more about itself: its lease counts all the same.
-                None => Word::Lease,
+                None => Word::Lease(read_offer(payload)),
                 Some(_) => Word::Left,
             }
         } else {
@@ -136,4 +141,11 @@ impl Note {
             word,
         })
     }
+}
+
+/// Returns what a lease offers; `None` if it offers nothing that this version understands.
+fn read_offer(payload: &[u8]) -> Option<PeerOffer> {
+    let read: Payload = serde_json::from_slice(payload).ok()?;
+    read.offer
+        .filter(|offer| read.v == VERSION && offer.is_valid())
 }

@@ -105,7 +105,7 @@ impl Waits {
                     self.reported.insert(note.node, applied);
                 }
             }
-            Word::Lease | Word::Left => {}
+            Word::Lease(_) | Word::Left => {}
         }
     }
 

@@ -1,5 +1,6 @@
 //! The configuration of a member of a fleet.
 
+use larder_fleet::PeerOffer;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -27,6 +28,8 @@ pub struct FleetConfig {
     pub folder: Option<PathBuf>,
     /// Whether stored responses outlive the process: then the position does, too.
     pub has_disk: bool,
+    /// What the node offers to the others. `None`: it shares no responses.
+    pub offer: Option<PeerOffer>,
 }
 
 /// PEM files of the connections to NATS; those of the system where one is absent.

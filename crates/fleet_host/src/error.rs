@@ -20,6 +20,10 @@ pub enum Error {
     Version(String),
     /// The server refuses, or has no JetStream.
     Server(String),
+    /// A file cannot be read or written.
+    File(PathBuf, io::Error),
+    /// Certificates cannot be made.
+    Certificates(String),
     /// The log of this fleet exists with other settings than asked for: which ones.
     Differs(String),
 }
@@ -30,6 +34,8 @@ impl fmt::Display for Error {
             Error::Folder(path, error) => {
                 write!(f, "[fleet] folder: {}: {error}", path.display())
             }
+            Error::File(path, error) => write!(f, "{}: {error}", path.display()),
+            Error::Certificates(reason) => f.write_str(reason),
             Error::InUse(path) => write!(
                 f,
                 "[fleet] folder: another process uses {}: give each node its own",

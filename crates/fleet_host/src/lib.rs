@@ -23,6 +23,7 @@
 //! | `position.json` | the last entry of the log whose purges are on disk |
 #![forbid(unsafe_code)]
 
+mod certificates;
 mod clock;
 mod config;
 mod error;
@@ -34,12 +35,14 @@ pub mod limits;
 mod log_client;
 mod member;
 mod order;
+mod owned;
 mod run;
 mod status;
 
+pub use certificates::{MadeCertificates, make_certificates};
 pub use config::{FleetConfig, FleetTls, OnPartition};
 pub use error::Error;
 pub use init::{Created, LogSettings, create_log};
-pub use larder_fleet::is_name;
+pub use larder_fleet::{PeerOffer, is_name};
 pub use log_client::is_server;
 pub use member::Member;

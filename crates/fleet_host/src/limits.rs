@@ -56,3 +56,10 @@ pub const LEAST_LAG: Duration = Duration::from_secs(1);
 
 /// Bytes of the name of a node or a fleet.
 pub const NAME_BYTES: usize = larder_fleet::limits::NAME_BYTES;
+
+/// A URL that an unsafe request has changed at this node is fetched from its origin for so long:
+/// its owner learns of the change later.
+pub const INVALIDATED_KEEP: Duration = Duration::from_secs(30);
+
+/// Such URLs that are remembered. Beyond, no owner is asked for anything for as long.
+pub const RECENTLY_INVALIDATED: usize = 16 * 1024;

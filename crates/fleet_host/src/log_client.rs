@@ -219,7 +219,7 @@ impl LogClient {
                     let subject = answer.headers.as_ref()?.get(SUBJECT)?.as_str();
                     let note = self.decode_note(subject, &answer);
                     names.extend(
-                        note.filter(|note| note.word == Word::Lease)
+                        note.filter(|note| matches!(note.word, Word::Lease(_)))
                             .map(|note| note.node),
                     );
                 }

@@ -7,12 +7,13 @@ use crate::gate::Gate;
 use crate::invalidated::Invalidated;
 use crate::limits;
 use crate::order::Order;
+use crate::owned::Owned;
 use crate::run::Running;
 use crate::status::{FleetSource, Logged, Shared};
 use larder_admin::StatusSource;
 use larder_fleet::Message;
 use larder_http::{Purge, Scope, Url};
-use larder_proxy::{Fleet, Publishing, Purger, Unpublished, Wait};
+use larder_proxy::{Fleet, Owner, Publishing, Purger, Unpublished, Wait};
 use larder_units::Time;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,6 +52,7 @@ impl Member {
             orders: Mutex::default(),
             figures: Mutex::default(),
             invalidated: Invalidated::default(),
+            owned: Owned::default(),
             leaves: AtomicBool::new(false),
             logged: Logged::default(),
             config: config.clone(),
@@ -158,16 +160,34 @@ impl Fleet for FleetOfNode {
     }
 
     fn shares_invalidations(&self) -> bool {
-        self.0.config.invalidate
+        self.0.config.invalidate || self.0.config.offer.is_some()
     }
 
     fn invalidate(&self, urls: Vec<Url>) {
+        if self.0.config.offer.is_some() {
+            self.0.owned.invalidated(&urls);
+        }
+        if !self.0.config.invalidate {
+            return;
+        }
         let has_thread = self.0.orders().is_some();
         if has_thread {
             self.0.invalidated.push(urls);
         } else {
             self.0.invalidated.drop_some(urls.len());
         }
+    }
+
+    fn owners(&self, url: &str) -> Vec<Owner> {
+        self.0.owned.owners(url)
+    }
+
+    fn position(&self) -> Option<String> {
+        self.0.owned.position()
+    }
+
+    fn has_applied(&self, position: &str) -> bool {
+        self.0.owned.has_applied(position)
     }
 
     fn publish<'a>(&'a self, purge: &Purge, wait: Wait) -> Publishing<'a> {
@@ -231,6 +251,7 @@ mod tests {
             invalidate: true,
             folder: None,
             has_disk: false,
+            offer: None,
         });
         let fleet = member.fleet();
         let now = Time::from_secs(1000);

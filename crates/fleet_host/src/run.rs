@@ -68,6 +68,8 @@ pub(crate) struct Running {
     executed: Option<Mark>,
     is_settling: bool,
     members: Members,
+    /// [`Members::offer_changes`] of the owners that requests see.
+    shown_offers: u64,
     waits: Waits,
     clients: HashMap<JournalKey, Waiting>,
     /// The clients that wait for all nodes, with the answer so far.
@@ -106,7 +108,8 @@ impl Running {
         Running {
             follower: Follower::new(of_follower, nonce()),
             acceptor: Acceptor::new(AcceptorConfig::default(), nonce()),
-            members: Members::new(&config.node),
+            members: Members::new(&config.node, config.offer.clone()),
+            shown_offers: 0,
             waits: Waits::new(&config.node),
             config,
             shared,
@@ -379,6 +382,7 @@ impl Running {
                 self.follower.on_read(now, token, answer, &mut self.out);
             }
             Done::Acknowledged(id, sequence) => {
+                self.shared.owned.set_acknowledged(sequence);
                 self.follower
                     .on_acknowledged(now, &id, sequence, &mut self.out);
                 let log = self.follower.position().map(|(log, _)| log);
@@ -424,6 +428,7 @@ impl Running {
         }
         self.settle();
         self.change_files();
+        self.show_owners();
         let (now, of_cache) = (clock::now(), self.purger.now());
         self.shared
             .gate
@@ -438,10 +443,22 @@ impl Running {
             acceptor: self.acceptor.counters(),
             outbox: self.acceptor.len(),
             members: self.members.count(),
+            peers: self.shared.owned.count(),
             invalidations: [self.invalidations, self.shared.invalidated.dropped()],
             lost: self.members.lost().map(str::to_owned).collect(),
             complaint: None,
         });
+    }
+
+    /// Shows requests which node owns an object, and what this one has executed.
+    fn show_owners(&mut self) {
+        let changes = self.members.offer_changes();
+        if std::mem::replace(&mut self.shown_offers, changes) != changes {
+            self.shared.owned.set_owners(self.members.owners());
+        }
+        let position = self.follower.position();
+        let (log, applied) = position.map_or((None, 0), |(log, applied)| (Some(log), applied));
+        self.shared.owned.set_applied(log, applied);
     }
 
     fn act(&mut self, action: Action) {

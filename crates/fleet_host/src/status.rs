@@ -6,6 +6,7 @@ use crate::gate::Gate;
 use crate::invalidated::Invalidated;
 use crate::limits;
 use crate::order::Order;
+use crate::owned::Owned;
 use larder_admin::{MetricLine, Metrics, StatusSource};
 use larder_fleet::{AcceptorCounters, FollowerCounters, FollowerState};
 use larder_units::Time;
@@ -23,6 +24,7 @@ pub(crate) struct Shared {
     pub(crate) orders: Mutex<Option<mpsc::Sender<Order>>>,
     pub(crate) figures: Mutex<Figures>,
     pub(crate) invalidated: Invalidated,
+    pub(crate) owned: Owned,
     /// Whether the node leaves the fleet at the end of the thread.
     pub(crate) leaves: AtomicBool,
     pub(crate) logged: Logged,
@@ -43,6 +45,8 @@ pub(crate) struct Figures {
     pub(crate) outbox: usize,
     /// Nodes with a live lease.
     pub(crate) members: usize,
+    /// Those of them that this node asks before an origin.
+    pub(crate) peers: usize,
     /// Nodes whose lease ended without a word.
     pub(crate) lost: Vec<String>,
     /// URLs that unsafe requests have invalidated: put into the log, and dropped.
@@ -121,7 +125,7 @@ const STATES: [&str; 5] = [
     "rolled_back",
 ];
 
-const LINES: [MetricLine<Figures>; 14] = [
+const LINES: [MetricLine<Figures>; 15] = [
     MetricLine::gauge(
         "position",
         "larder_fleet_position",
@@ -139,6 +143,12 @@ const LINES: [MetricLine<Figures>; 14] = [
         "larder_fleet_members",
         "Nodes of the fleet that this node hears, and itself",
         |of| of.members as u64,
+    ),
+    MetricLine::gauge(
+        "peers",
+        "larder_fleet_peers",
+        "Nodes of the fleet that this node asks for what they own, before an origin",
+        |of| of.peers as u64,
     ),
     MetricLine::counter(
         "entries",

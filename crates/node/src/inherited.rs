@@ -3,6 +3,7 @@
 //! address.
 
 use larder_host::{ListenAddress, ListenSocket};
+use larder_proxy::ListenerKind;
 use socket2::{Domain, Socket, Type};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
@@ -31,12 +32,14 @@ pub(crate) enum Role {
     NdnUnix,
     NdnUdp,
     NdnWebsocket,
+    /// For the other nodes of the fleet.
+    Peers,
     /// A UDP socket of a listener for HTTPS.
     Http3,
 }
 
 /// Each role and its name in messages between processes, which may be of different versions.
-const ROLES: [(Role, &str); 8] = [
+const ROLES: [(Role, &str); 9] = [
     (Role::Http, "http"),
     (Role::Https, "https"),
     (Role::Admin, "admin"),
@@ -44,13 +47,18 @@ const ROLES: [(Role, &str); 8] = [
     (Role::NdnUnix, "ndn-unix"),
     (Role::NdnUdp, "ndn-udp"),
     (Role::NdnWebsocket, "ndn-websocket"),
+    (Role::Peers, "peers"),
     (Role::Http3, "http3"),
 ];
 
 impl Role {
     /// Returns the role of an HTTP listener.
-    pub(crate) fn of_http(is_secure: bool) -> Role {
-        if is_secure { Role::Https } else { Role::Http }
+    pub(crate) fn of_http(kind: ListenerKind) -> Role {
+        match kind {
+            ListenerKind::Plain => Role::Http,
+            ListenerKind::Tls => Role::Https,
+            ListenerKind::Peers => Role::Peers,
+        }
     }
 
     pub(crate) fn name(self) -> &'static str {

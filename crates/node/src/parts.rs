@@ -52,8 +52,7 @@ pub(crate) fn http_with(table: &HttpTable, ingress: Option<&Ingress>) -> HttpCon
 
 /// Returns the node's part in its fleet, before it starts.
 pub(crate) fn member(config: &Config, fleet: &FleetTable) -> Member {
-    let disk = config.http.proxy.disk.as_ref();
-    Member::new(fleet.config(disk.map(|disk| disk.path.as_path())))
+    Member::new(fleet.config(&config.http.proxy))
 }
 
 fn origin_group(table: &OriginTable) -> OriginGroup {

@@ -1,12 +1,12 @@
 //! The running HTTP side: its start, its reload and its end.
 
-use crate::accept::listeners::Listeners;
+use crate::accept::listeners::{ListenerKind, Listeners, configured};
 use crate::accept::request_threads::{RequestThreads, ThreadGroup};
 use crate::accept::running_listeners::HttpListenerSocket;
-use crate::accept::running_listeners::{ListenerPlan, ServedListeners};
+use crate::accept::running_listeners::{Identities, ListenerPlan, ServedListeners};
 use crate::accept::serving::Bounds;
 use crate::accept::tls::Identity;
-use crate::accept::{listeners, request_threads, tls};
+use crate::accept::{peer_identity, request_threads, tls};
 use crate::access_log::AccessLogConfig;
 use crate::admin::managed_cache;
 use crate::admin::purger::Purger;
@@ -25,6 +25,7 @@ use crate::exchange::proxy::Proxy;
 use crate::exchange::upstream::Origins;
 use crate::message::loop_detection;
 use crate::origin::origin_config::Upstream;
+use crate::origin::peers::Peers;
 use crate::report::observer::Observer;
 use crate::rules::Rules;
 use larder_acme_host::{AcmeConfig, Certificates, ChallengeKind, HostStatus, Renewals};
@@ -36,7 +37,7 @@ use larder_units::{ByteSize, Streams};
 use larder_what_if_host::LiveWhatIf;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The running HTTP side.
@@ -46,8 +47,7 @@ pub struct Http {
     source: Arc<CacheSource>,
     proxy: Arc<Proxy>,
     what_if: Arc<LiveWhatIf>,
-    /// The identity of listeners for TLS, once there is one.
-    tls_identity: Arc<OnceLock<Arc<Identity>>>,
+    identities: Identities,
     /// Orders certificates by ACME, if the configuration has hosts for it.
     renewals: Mutex<Option<RunningRenewals>>,
 }
@@ -69,8 +69,8 @@ pub struct HttpReload {
     config: HttpConfig,
 }
 
-/// The actual addresses of the listeners, each with true for TLS.
-type Listening = Vec<(ListenAddress, bool)>;
+/// The actual addresses of the listeners.
+type Listening = Vec<(ListenAddress, ListenerKind)>;
 
 /// Returns the origins of a cache with these listeners. Takes over from `before` what has not
 /// changed.
@@ -114,8 +114,8 @@ fn own_origins(config: &HttpConfig, listening: &Listening) -> Vec<Error> {
                 .tcp()
                 .is_some_and(|local| loop_detection::leads_to(origin, local))
         };
-        let (_, is_secure) = listening.iter().find(|(listener, _)| leads(listener))?;
-        let listener = listeners::setting(*is_secure);
+        let (_, kind) = listening.iter().find(|(listener, _)| leads(listener))?;
+        let listener = kind.setting();
         Some(Error::setting(
             setting,
             Problem::OwnListener {
@@ -129,23 +129,19 @@ fn own_origins(config: &HttpConfig, listening: &Listening) -> Vec<Error> {
 
 /// Tries the steps of [`Http::start`]: listeners, certificates and origins.
 pub fn check(config: &HttpConfig, preflight: &mut Preflight) {
-    let secure = config
-        .tls
-        .iter()
-        .flat_map(|tls| &tls.listen)
-        .map(|listen| (listen, true));
     let mut listening = Listening::new();
-    for (listen, is_secure) in config
-        .listen
-        .iter()
-        .map(|listen| (listen, false))
-        .chain(secure)
-    {
-        preflight.listen(listeners::setting(is_secure), listen);
-        listening.push((listen.address.clone(), is_secure));
+    for (listen, kind) in configured(config) {
+        preflight.listen(kind.setting(), listen);
+        listening.push((listen.address.clone(), kind));
     }
     let (tls, acme) = (config.tls.as_ref(), Arc::<Certificates>::default());
     preflight.add(tls.and_then(|tls| tls::read(tls, &acme).err()));
+    preflight.add(
+        config
+            .peers
+            .as_ref()
+            .and_then(|peers| peer_identity::check(peers).err()),
+    );
     preflight.add(self::acme(config).and_then(|acme| larder_acme_host::check(acme).err()));
     let own = own_origins(config, &listening);
     if own.is_empty() {
@@ -190,7 +186,7 @@ impl Http {
     ) -> Result<Http, Error> {
         let listening = listeners
             .iter()
-            .map(|bound| (bound.local().clone(), bound.is_secure()))
+            .map(|bound| (bound.local().clone(), bound.kind()))
             .collect();
         let origins = origins(config, &listening, None)?;
         let [seed] = entropy::words();
@@ -229,16 +225,21 @@ impl Http {
         let proxy = Proxy::new(shards, live, disk, live_limits, Arc::clone(&observer));
         let proxy = Arc::new(proxy);
         proxy.cache_settings().start(config.cache_config());
-        let tls_identity = Arc::new(OnceLock::new());
+        let identities = Identities::default();
+        if let (Some(peers), Some(fleet)) = (&config.peers, &config.fleet) {
+            let identity = peer_identity::read(peers, proxy.certificates())?;
+            let _ = identities.peers.set(Arc::new(identity));
+            proxy.set_peers(Peers::new(peers, fleet, config)?);
+        }
         if let Some(tls) = &config.tls {
             if let Some(acme) = acme(config) {
                 proxy.certificates().set_hosts(acme)?;
             }
             let identity = Identity::read(tls, proxy.certificates())?;
-            let _ = tls_identity.set(Arc::new(identity));
+            let _ = identities.clients.set(Arc::new(identity));
         }
         let bounds = Bounds::new(proxy.limits()).with_memory_pressure(proxy.memory_pressure());
-        let listeners = Arc::new(ServedListeners::new(&proxy, &tls_identity));
+        let listeners = Arc::new(ServedListeners::new(&proxy, &identities));
         let what_if = LiveWhatIf::start(
             ObservedHttpCache(Arc::clone(proxy.shards())),
             config.what_if,
@@ -247,7 +248,7 @@ impl Http {
         let what_if = Arc::new(what_if);
         let source = CacheSource::new(Arc::clone(&proxy), &listeners, bounds.counters(), &what_if);
         let source = Arc::new(source);
-        let threads = RequestThreads::new(&proxy, bounds, &tls_identity, on_end);
+        let threads = RequestThreads::new(&proxy, bounds, &identities, on_end);
         let group = threads.group(request_threads::count(config.threads))?;
         listeners.apply(listeners.plan_bound(bound, config, (&observer, &group))?);
         threads.serve(group);
@@ -257,7 +258,7 @@ impl Http {
             source,
             proxy,
             what_if,
-            tls_identity,
+            identities,
             renewals: Mutex::default(),
         };
         match http.start_renewals(config) {
@@ -317,9 +318,13 @@ impl Http {
         }
     }
 
-    /// Returns the actual addresses of the listeners, each with true for TLS.
+    /// Returns the actual addresses of the listeners for clients, each with true for TLS.
     pub fn listening(&self) -> Vec<(ListenAddress, bool)> {
-        self.listeners.addresses()
+        let all = self.listeners.addresses().into_iter();
+        let clients = all.filter(|(_, kind)| *kind != ListenerKind::Peers);
+        clients
+            .map(|(address, kind)| (address, kind.is_secure()))
+            .collect()
     }
 
     /// Returns the listening sockets for another process.
@@ -492,10 +497,10 @@ impl Http {
             tracing::error!(%error, "the hosts for certificates stay as they were");
         }
         if let Some((config, identity)) = reload.identity {
-            match self.tls_identity.get() {
+            match self.identities.clients.get() {
                 Some(running) => running.set(&config, identity),
                 // The first one of a node that began without TLS.
-                None => drop(self.tls_identity.set(Arc::new(Identity::new(
+                None => drop(self.identities.clients.set(Arc::new(Identity::new(
                     &config,
                     identity,
                     self.proxy.certificates(),

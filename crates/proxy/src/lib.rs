@@ -54,13 +54,13 @@ mod report;
 pub mod rules;
 
 pub use accept::generated_server::OriginServer;
-pub use accept::listeners::{Bound, InheritedListener, Listeners};
+pub use accept::listeners::{Bound, InheritedListener, ListenerKind, Listeners};
 pub use accept::running_listeners::HttpListenerSocket;
 pub use access_log::AccessLogConfig;
 pub use admin::purger::Purger;
 pub use admin::reach::{Reach, reach_servers};
 pub use admin::server::Admin;
-pub use base::fleet::{Fleet, Publishing, Unpublished, Wait};
+pub use base::fleet::{Fleet, Owner, Publishing, Unpublished, Wait};
 pub use base::header_limits::HeaderLimits;
 pub use base::http_limits::HttpLimits;
 pub use base::limits;
@@ -68,6 +68,7 @@ pub use base::proxy_protocol;
 pub use base::timeouts::Timeouts;
 pub use cache::shards;
 pub use config::certificate_validity::certificate_validity;
+pub use config::peers_config::PeersConfig;
 pub use config::tls_config::{
     CertificateFiles, CertificateNeed, ClientCertificates, TlsConfig, TlsVersion,
 };

@@ -6,3 +6,4 @@ mod memory_without_bound;
 mod stale_responses;
 mod unconfirmed_purges;
 mod unreadable_messages;
+mod wrong_owner;

@@ -58,7 +58,7 @@ fn position(sequence: u64) -> Position {
 impl Node {
     fn new(name: String, now: Time) -> Node {
         Node {
-            members: Members::new(&name),
+            members: Members::new(&name, None),
             waits: Waits::new(&name),
             name,
             runs: true,
@@ -262,7 +262,7 @@ impl World {
             return;
         }
         match note.word {
-            Word::Lease => drop(self.bucket.insert(note.node.clone(), now)),
+            Word::Lease(_) => drop(self.bucket.insert(note.node.clone(), now)),
             Word::Left => drop(self.bucket.remove(&note.node)),
             _ => {}
         }
@@ -400,7 +400,7 @@ fn a_client_learns_that_a_node_has_executed_what_it_has_not() {
 
 fn lease(node: &str) -> Note {
     let node = node.to_owned();
-    let word = Word::Lease;
+    let word = Word::Lease(None);
     Note { node, word }
 }
 
@@ -412,7 +412,7 @@ fn names(members: &Members) -> Vec<&str> {
 #[test]
 fn a_list_is_empty_while_the_servers_are_away() {
     let (mut out, mut now) = (Outbox::new(), Time::from_secs(50));
-    let mut members = Members::new("a");
+    let mut members = Members::new("a", None);
     members.on_connected(now, &mut out);
     for name in ["a", "b", "c"] {
         members.on_note(now, &lease(name));
@@ -459,7 +459,7 @@ struct Asker {
 impl Asker {
     fn new() -> Asker {
         let mut asker = Asker {
-            members: Members::new("a"),
+            members: Members::new("a", None),
             waits: Waits::new("a"),
             out: Outbox::new(),
             now: Time::from_secs(50),
@@ -481,7 +481,7 @@ impl Asker {
         let end = self.now + time;
         while self.now < end {
             for node in nodes {
-                self.note(node, Word::Lease);
+                self.note(node, Word::Lease(None));
             }
             self.now += RENEW.min(end.since(self.now));
         }
@@ -494,7 +494,7 @@ impl Asker {
         let (now, members) = (self.now, &self.members);
         self.waits.on_timeout(now, members, id_of, &mut self.out);
         let is_lease = |action: &Action| match action {
-            Action::Say(note) => note.word == Word::Lease,
+            Action::Say(note) => matches!(note.word, Word::Lease(_)),
             action => *action == Action::ReadLeases,
         };
         let actions = self.out.drain();
@@ -514,7 +514,7 @@ fn waited(members: Option<usize>, applied: usize, lost: &[&str]) -> Waited {
 #[test]
 fn a_node_that_knows_nobody_counts_as_all() {
     let mut asker = Asker::new();
-    asker.note("a", Word::Lease);
+    asker.note("a", Word::Lease(None));
     let key = asker.waits.wait(asker.now, position(7));
     let said = asker.actions();
     let Some(Action::Say(Note { word, .. })) = said.last() else {
@@ -526,7 +526,7 @@ fn a_node_that_knows_nobody_counts_as_all() {
     asker.members.on_read(asker.now, Some(names));
     assert_eq!(asker.actions(), []);
     asker.pass(LEASE, &["a", "b"]);
-    asker.note("a", Word::Lease);
+    asker.note("a", Word::Lease(None));
     let is_outcome = |action: &Action| matches!(action, Action::Waited { .. });
     // Not the entry, and not one of another log or after a roll-back.
     let other_log = Position {
@@ -600,7 +600,7 @@ fn a_node_answers_what_it_does_not_have() {
 fn a_foreign_note_is_read() {
     let node = "n-1".to_owned();
     for word in [
-        Word::Lease,
+        Word::Lease(None),
         Word::Left,
         Word::Wait(position(5)),
         Word::Applied(position(u64::MAX)),

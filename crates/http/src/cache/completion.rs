@@ -191,6 +191,9 @@ impl Cache {
         };
         if let Some(length) = declared.filter(|length| *length > self.max_object) {
             self.store.miss(hash, now.time);
+            if exchange.keeps_no_copy {
+                return Err(Refusal::NotAdmitted);
+            }
             return self
                 .start_slicing(exchange, status, headers, length, now)
                 .ok_or(Refusal::TooLarge);
@@ -206,7 +209,12 @@ impl Cache {
         );
         let stored = stored.at(exchange.asked_at);
         let size = declared.map(|length| self.store.size_of(&stored, length));
-        let admitted = self.store.miss_and_admit(hash, size, now.time);
+        let admitted = if exchange.keeps_no_copy {
+            self.store.miss(hash, now.time);
+            false
+        } else {
+            self.store.miss_and_admit(hash, size, now.time)
+        };
         if let Some(sizes) = size.zip(declared) {
             let outcome = match exchange.insists || exchange.reason == ForwardReason::Request {
                 _ if exchange.in_background => observe::Outcome::Refreshed,
@@ -231,12 +239,14 @@ impl Cache {
                 || is_slice()
         };
         // If the store refuses the response, the second tier may store it.
-        if !admitted && !awaited() && self.tier.is_none() {
+        let has_tier = self.tier.is_some() && !exchange.keeps_no_copy;
+        if !admitted && !awaited() && !has_tier {
             return Err(Refusal::NotAdmitted);
         }
         let body = self.next_body();
         let mut fill = Fill::new(stored, asked, declared, self.max_object, body, &self.budget)?;
         fill.unwanted = !admitted;
+        fill.is_storable &= !exchange.keeps_no_copy;
         Ok(fill)
     }
 

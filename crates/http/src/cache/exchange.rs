@@ -10,7 +10,7 @@ use crate::rfc::overrides::ResponseRules;
 use crate::rfc::{conditional, fields};
 use crate::store::purge_table::Position;
 use crate::store::stored::Stored;
-use http::header::{AUTHORIZATION, IF_RANGE, RANGE, TE};
+use http::header::{AGE, AUTHORIZATION, IF_RANGE, RANGE, TE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use larder_units::Time;
 use std::ops::Range;
@@ -102,6 +102,8 @@ pub struct Exchange {
     pub(crate) may_store: bool,
     /// True if the request has no-store.
     pub(crate) forbids_storing: bool,
+    /// True if another cache of the operator has the response: this one admits no copy of it.
+    pub(crate) keeps_no_copy: bool,
     /// True if no client waits, because it got the stale response.
     pub(crate) in_background: bool,
     /// The stored response that would answer this request, except for its age or for a directive of
@@ -194,6 +196,7 @@ impl Exchange {
             asked_at,
             may_store: false,
             forbids_storing: false,
+            keeps_no_copy: false,
             in_background: false,
             held: None,
             ask: Ask::Whole,
@@ -230,6 +233,49 @@ impl Exchange {
     /// [`Cache::on_response`](crate::Cache::on_response).
     pub fn forbid_storing(&mut self) {
         self.forbids_storing = true;
+    }
+
+    /// Returns whether the response may be stored, as far as the request says: it is a GET without
+    /// `no-store`, and not of somebody who has logged in.
+    pub fn may_be_stored(&self) -> bool {
+        self.may_store && !self.forbids_storing && !self.is_authorized()
+    }
+
+    /// Returns whether a stored response is being validated.
+    pub fn is_held(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// Asks for what the client asks for, and for no slice of it: the response will not be stored.
+    /// Call it before [`Exchange::upstream_headers`].
+    pub fn ask_as_client(&mut self) {
+        if matches!(self.ask, Ask::Slice(_)) {
+            self.ask = Ask::AsClient;
+        }
+    }
+
+    /// Takes the response for one of another cache of the same operator, which has requested it
+    /// `Age` ago: it counts as requested then. So it is trusted no longer than there
+    /// ([`Cache::trust_since`](crate::Cache::trust_since)). Its age stays the same, but for the
+    /// second to which `Age` is rounded.
+    pub fn set_asked_by_age(&mut self, headers: &mut HeaderMap) {
+        let age = headers.get(AGE).and_then(|age| age.to_str().ok());
+        let Some(age) = age.and_then(|age| age.trim().parse::<u32>().ok()) else {
+            return;
+        };
+        // This cache may be younger than the response. The rest stays its age.
+        let known = (u64::from(age) + 1).min(self.asked.nanos() / 1_000_000_000);
+        self.asked = Time::from_nanos(self.asked.nanos() - known * 1_000_000_000);
+        match u64::from(age).saturating_sub(known) {
+            0 => drop(headers.remove(AGE)),
+            rest => drop(headers.insert(AGE, HeaderValue::from(rest))),
+        }
+    }
+
+    /// Refuses to admit the response, by the host's decision. Requests that wait for it get it all the
+    /// same. Call it before [`Cache::on_response`](crate::Cache::on_response).
+    pub fn keep_no_copy(&mut self) {
+        self.keeps_no_copy = true;
     }
 
     /// Returns the header fields for the origin, for each time that the request is sent: the

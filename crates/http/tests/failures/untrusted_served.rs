@@ -136,3 +136,53 @@ fn a_request_waits_for_an_untrusted_response() {
     stage.abandon(exchange);
     stage.abort(fill);
 }
+
+/// A response of another cache of the operator is trusted no longer than there, and is no older.
+#[test]
+fn another_caches_response_counts_as_requested_now() {
+    let from_peer = |stage: &mut Stage, target: &str, age: &str, running: u64| {
+        stage.wait(running);
+        let mut exchange = stage.open(&get(target));
+        let mut head = crate::stage::headers(&[FRESH[0], ("age", age), ("via", "1.1 peer")]);
+        exchange.set_asked_by_age(&mut head);
+        let fields: Vec<(String, String)> = head
+            .iter()
+            .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
+            .collect();
+        let fields: Vec<(&str, &str)> = fields
+            .iter()
+            .map(|(name, value)| (&**name, &**value))
+            .collect();
+        stage.reply(exchange, 200, &fields, "body")
+    };
+    let mut stage = Stage::new();
+    let seen = from_peer(&mut stage, "/a", "20", 1_000);
+    let age: u64 = seen.header("age").parse().unwrap();
+    assert!((20..=21).contains(&age), "{age}");
+    // It was requested 20 to 21 s ago.
+    let ago = |stage: &Stage, seconds: u64| {
+        Time::from_nanos(stage.now.time.nanos() - seconds * 1_000_000_000)
+    };
+    let since = ago(&stage, 19);
+    stage.cache.trust_since(since);
+    assert!(!stage.is_hit(&get("/a")));
+    let since = ago(&stage, 21);
+    stage.cache.trust_since(since);
+    assert!(stage.is_hit(&get("/a")));
+    stage.wait(38);
+    stage.cache.trust_since(Time::ZERO);
+    assert!(stage.is_hit(&get("/a")), "fresh for 60 s");
+    stage.wait(3);
+    assert!(!is_plain_hit(&mut stage), "fresh for more than 60 s");
+    // A cache that is younger than the response.
+    let mut stage = Stage::new();
+    let seen = from_peer(&mut stage, "/b", "50", 1);
+    let age: u64 = seen.header("age").parse().unwrap();
+    assert!((50..=52).contains(&age), "{age}");
+    stage.wait(11);
+    assert!(!is_plain_hit(&mut stage));
+    for odd in ["-1", "nonsense", ""] {
+        let seen = from_peer(&mut stage, "/c", odd, 100);
+        assert_eq!(seen.status, 200);
+    }
+}

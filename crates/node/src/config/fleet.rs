@@ -1,9 +1,12 @@
 //! `[fleet]`: the fleet that the node belongs to (`larder-fleet-host`).
 
 use super::Config;
-use larder_fleet_host::{FleetConfig, FleetTls, OnPartition};
+use larder_fleet_host::{FleetConfig, FleetTls, OnPartition, PeerOffer};
+use larder_host::ListenAddress;
+use larder_proxy::{CertificateFiles, HttpConfig, PeersConfig};
 use larder_units::{from_text, parse_duration};
 use serde::{Deserialize, Deserializer};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -39,6 +42,29 @@ pub struct FleetTable {
     /// See [`FleetConfig::on_partition`].
     #[serde(default)]
     pub on_partition: Partition,
+    /// `[fleet.peers]`: the node shares its responses with the others of its zone.
+    pub peers: Option<PeersTable>,
+}
+
+/// `[fleet.peers]`
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct PeersTable {
+    /// Where the node answers the others.
+    #[serde(deserialize_with = "address")]
+    pub listen: SocketAddr,
+    /// The address that the others use; `None` for that of `listen`.
+    #[serde(default, deserialize_with = "optional_address")]
+    pub address: Option<SocketAddr>,
+    /// Nodes of one zone share their responses.
+    #[serde(default, deserialize_with = "optional_name")]
+    pub zone: Option<String>,
+    /// PEM file of the fleet's authority.
+    pub ca: PathBuf,
+    /// PEM file of the node's certificate.
+    pub certificate: PathBuf,
+    /// PEM file of its key.
+    pub key: PathBuf,
 }
 
 /// `revalidate` or `serve`.
@@ -53,10 +79,11 @@ pub enum Partition {
 }
 
 impl FleetTable {
-    /// Returns the configuration of the member. `disk` is the path of the HTTP cache's disk tier.
-    pub fn config(&self, disk: Option<&Path>) -> FleetConfig {
-        let beside = disk.map(|path| {
-            let mut beside = path.as_os_str().to_owned();
+    /// Returns the configuration of the member, whose cache has this configuration.
+    pub fn config(&self, http: &HttpConfig) -> FleetConfig {
+        let disk = http.disk.as_ref();
+        let beside = disk.map(|disk| {
+            let mut beside = disk.path.as_os_str().to_owned();
             beside.push(".fleet");
             PathBuf::from(beside)
         });
@@ -77,7 +104,26 @@ impl FleetTable {
             invalidate: self.invalidate,
             folder: self.folder.clone().or(beside),
             has_disk: disk.is_some(),
+            offer: self.peers.as_ref().map(|peers| PeerOffer {
+                address: peers.address.unwrap_or(peers.listen),
+                capacity: http.cache.capacity.bytes()
+                    + disk.map_or(0, |disk| disk.capacity.bytes()),
+                zone: peers.zone.clone().unwrap_or_default(),
+            }),
         }
+    }
+
+    /// Returns where the node answers the others, if it does.
+    pub(super) fn peers(&self) -> Option<PeersConfig> {
+        let peers = self.peers.as_ref()?;
+        Some(PeersConfig {
+            listen: ListenAddress::Tcp(peers.listen).into(),
+            ca: peers.ca.clone(),
+            certificate: CertificateFiles {
+                certificate: peers.certificate.clone(),
+                key: peers.key.clone(),
+            },
+        })
     }
 
     /// Returns the files that a start reads, each with its setting.
@@ -88,9 +134,17 @@ impl FleetTable {
             ("[fleet] key", &self.key),
             ("[fleet] credentials", &self.credentials),
         ];
+        let of_peers = self.peers.iter().flat_map(|peers| {
+            [
+                ("[fleet.peers] ca", &*peers.ca),
+                ("[fleet.peers] certificate", &*peers.certificate),
+                ("[fleet.peers] key", &*peers.key),
+            ]
+        });
         files
             .into_iter()
             .filter_map(|(setting, path)| Some((setting, path.as_deref()?)))
+            .chain(of_peers)
     }
 }
 
@@ -107,6 +161,16 @@ pub(super) fn contradictions(config: &Config) -> Vec<String> {
         problems.push(
             "[fleet]: nodes share purges of the HTTP cache, and [http] enabled is false".to_owned(),
         );
+    }
+    if let Some(peers) = &fleet.peers
+        && peers.address.is_none()
+        && (peers.listen.ip().is_unspecified() || peers.listen.port() == 0)
+    {
+        problems.push(format!(
+            "[fleet.peers] address: it is needed, because listen = \"{}\" tells the other nodes no address: set the \
+             one at which they reach this node",
+            peers.listen
+        ));
     }
     problems
 }
@@ -147,6 +211,24 @@ fn optional_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<St
     from_text(deserializer, |text| match text {
         "" => Ok(None),
         text => parse_name(text).map(Some),
+    })
+}
+
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let expected = "expected an address and a port, such as \"10.0.0.1:7443\"";
+    text.parse().map_err(|_| expected.to_owned())
+}
+
+fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
+    from_text(deserializer, parse_address)
+}
+
+fn optional_address<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<SocketAddr>, D::Error> {
+    from_text(deserializer, |text| match text {
+        "" => Ok(None),
+        text => parse_address(text).map(Some),
     })
 }
 

@@ -6,7 +6,7 @@ use super::declared;
 use super::document::{self, Document};
 use super::keys::{KEYS, Key, Kind, nearest};
 use super::setting::Setting;
-use super::{Config, ConfigError, DEFAULT};
+use super::{Config, ConfigError, DEFAULT, FleetTable};
 use larder_units::system_message;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -300,7 +300,7 @@ pub(super) fn compose(
     problems: &[String],
 ) -> Composed {
     let Document {
-        config,
+        mut config,
         problems: wrong,
         damaged,
         table,
@@ -323,6 +323,9 @@ pub(super) fn compose(
         problems.extend(
             missing.map(|problem| format!("{}: {problem}", place_of(&problem, source, settings))),
         );
+    }
+    if let Some(config) = &mut config {
+        config.http.proxy.peers = config.fleet.as_ref().and_then(FleetTable::peers);
     }
     Composed {
         config,

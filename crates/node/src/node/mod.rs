@@ -20,7 +20,7 @@ use larder_fleet_host::Member;
 use larder_gateway::egress::Egress;
 use larder_gateway::ingress::Ingress;
 use larder_host::ListenConfig;
-use larder_proxy::{Admin, Http, InheritedListener, Listeners};
+use larder_proxy::{Admin, Http, InheritedListener, ListenerKind, Listeners, PeersConfig};
 use part::Part;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use std::collections::BTreeSet;
@@ -44,6 +44,8 @@ pub struct Node {
     commands: Arc<NodeCommands>,
     /// The node's part in its fleet.
     fleet: Option<Member>,
+    /// Where it answers the other nodes. A reload does not change it.
+    peers: Option<PeersConfig>,
     /// The admin server of another address, which still answers the reload that has replaced it.
     former_admin: Option<Admin>,
     /// The client that waits for the outcome of the upgrade.
@@ -149,6 +151,7 @@ impl Node {
                 .fleet
                 .as_ref()
                 .map(|fleet| parts::member(config, fleet)),
+            peers: config.http.proxy.peers.clone(),
             former_admin: None,
             upgrade_reply: None,
             origin: config.http.origin.clone(),
@@ -568,11 +571,11 @@ fn http_listeners(
     let Some(http) = parts::http(&config.http, None) else {
         return Ok(None);
     };
-    let inherited = |listen: &ListenConfig, is_secure| {
+    let inherited = |listen: &ListenConfig, kind| {
         let sockets = &mut handover.sockets;
-        let udp = listen.address.tcp().filter(|_| is_secure);
+        let udp = listen.address.tcp().filter(|_| kind == ListenerKind::Tls);
         InheritedListener {
-            socket: sockets.http(Role::of_http(is_secure), &listen.address),
+            socket: sockets.http(Role::of_http(kind), &listen.address),
             udp: udp.map_or(Vec::new(), |address| sockets.udp(Role::Http3, address)),
         }
     };

@@ -107,6 +107,7 @@ impl Node {
         if self.http.is_none() && parts::http(&config.http, None).is_some() {
             let mut idle = parts::http_without_listeners(&config.http);
             idle.fleet = self.fleet.as_ref().map(Member::fleet);
+            idle.peers.clone_from(&self.peers);
             next.http = Some(Part::start(self.end_of("http"), |on_end| {
                 Http::start(&idle, on_end)
             })?);
@@ -114,7 +115,9 @@ impl Node {
         self.prepare_pair(config, changes, next)?;
         if let Some(http) = next.http.as_ref().or(self.http.as_ref()) {
             let ingress = next.ingress.as_ref().unwrap_or(&self.ingress).as_deref();
-            next.http_reload = Some(http.reload(&parts::http_with(&config.http, ingress))?);
+            let mut wanted = parts::http_with(&config.http, ingress);
+            wanted.peers.clone_from(&self.peers);
+            next.http_reload = Some(http.reload(&wanted)?);
         }
         Ok(())
     }

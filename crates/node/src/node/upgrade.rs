@@ -131,7 +131,7 @@ impl Node {
                 ListenSocket::Tcp(listener) => OwnedFd::from(listener),
                 ListenSocket::Unix(listener) => OwnedFd::from(listener),
             };
-            let role = Role::of_http(socket.is_secure);
+            let role = Role::of_http(socket.kind);
             sockets.push(HandedSocket {
                 role,
                 descriptor,

@@ -74,15 +74,23 @@ impl CertificateWatch {
             Ok(server) => {
                 self.identity.set(&config, server);
                 tracing::info!(
-                    "the certificates of [http.tls] have changed: new connections use them"
+                    certificate = %name(&config),
+                    "certificates have changed: new connections use them"
                 );
             }
             Err(error) => {
-                tracing::error!(%error, "changed certificates cannot be used: the old ones stay")
+                let certificate = name(&config);
+                tracing::error!(%certificate, %error, "changed certificates cannot be used: the old ones stay");
             }
         }
         self.read.1 = now;
     }
+}
+
+/// Returns the file that a line of the log names.
+fn name(config: &TlsConfig) -> String {
+    let file = config.files().into_iter().next();
+    file.map_or_else(String::new, |path| path.display().to_string())
 }
 
 fn stamps(config: &TlsConfig) -> Stamps {

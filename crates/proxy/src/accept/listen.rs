@@ -49,6 +49,8 @@ pub(crate) struct Listener {
     pub(crate) identity: Option<Arc<OnceLock<Arc<Identity>>>>,
     /// Answers plain hits before the service, if enabled.
     pub(crate) plain: Option<PlainSettings>,
+    /// True if it is for the other nodes of the fleet.
+    pub(crate) is_peer: bool,
     /// True if each connection begins with a header of the PROXY protocol.
     pub(crate) proxy_protocol: bool,
     /// Present if requests for `http` are redirected to HTTPS.
@@ -75,6 +77,7 @@ impl Listener {
             socket: ListenSocket::Tcp(socket),
             identity: None,
             plain: None,
+            is_peer: false,
             proxy_protocol: false,
             redirect: None,
             clients: ClientSettings::default(),
@@ -263,6 +266,7 @@ async fn accept<S, B>(
         socket,
         identity,
         plain,
+        is_peer,
         proxy_protocol,
         redirect,
         clients,
@@ -279,6 +283,7 @@ async fn accept<S, B>(
     let serving = Arc::new(Serving {
         identity,
         plain,
+        is_peer,
         proxy_protocol,
         redirect,
         clients,

@@ -8,7 +8,7 @@ use larder_host::{ListenAddress, ListenConfig, ListenError, ListenSocket, Socket
 use std::net::UdpSocket;
 
 /// The listeners of [`Http`](crate::Http), in the order of the configuration: first those for HTTP, then
-/// those for TLS.
+/// those for TLS, and the one for other nodes.
 pub struct Listeners(pub(crate) Vec<Bound>);
 
 impl Listeners {
@@ -20,18 +20,18 @@ impl Listeners {
         Listeners::bind_or_inherit(config, |_, _| InheritedListener::default())
     }
 
-    /// Binds the listeners whose sockets `inherited` does not have. It gets true for TLS.
+    /// Binds the listeners whose sockets `inherited` does not have.
     ///
     /// # Errors
     /// As [`Listeners::bind`].
     pub fn bind_or_inherit(
         config: &HttpConfig,
-        mut inherited: impl FnMut(&ListenConfig, bool) -> InheritedListener,
+        mut inherited: impl FnMut(&ListenConfig, ListenerKind) -> InheritedListener,
     ) -> Result<Listeners, Error> {
         let mut all = Vec::new();
-        for (listen, is_secure) in configured(config) {
-            let InheritedListener { socket, udp } = inherited(listen, is_secure);
-            let mut bound = Bound::new(listen, is_secure, socket)?;
+        for (listen, kind) in configured(config) {
+            let InheritedListener { socket, udp } = inherited(listen, kind);
+            let mut bound = Bound::new(listen, kind, socket)?;
             bound.set_udp(config, udp);
             all.push(bound);
         }
@@ -57,8 +57,7 @@ pub struct InheritedListener {
 pub struct Bound {
     pub(crate) config: ListenConfig,
     socket: ListenSocket,
-    /// True for TLS.
-    is_secure: bool,
+    kind: ListenerKind,
     /// The actual address.
     local: ListenAddress,
     /// The socket file, which is removed at the end.
@@ -74,12 +73,12 @@ impl Bound {
     /// with the permissions that it has, and its file is not removed at the end.
     pub(crate) fn new(
         config: &ListenConfig,
-        is_secure: bool,
+        kind: ListenerKind,
         inherited: Option<ListenSocket>,
     ) -> Result<Bound, Error> {
         match inherited {
-            Some(socket) => Bound::on(socket, config, is_secure, false),
-            None => Bound::beside(&[], config, is_secure),
+            Some(socket) => Bound::on(socket, config, kind, false),
+            None => Bound::beside(&[], config, kind),
         }
     }
 
@@ -87,21 +86,21 @@ impl Bound {
     pub(crate) fn beside(
         closing: &[&ListenSocket],
         config: &ListenConfig,
-        is_secure: bool,
+        kind: ListenerKind,
     ) -> Result<Bound, Error> {
         let socket = ListenSocket::bind(config, closing);
         let socket =
-            socket.map_err(|error| ListenError::new(setting(is_secure), &config.address, error))?;
-        Bound::on(socket, config, is_secure, true)
+            socket.map_err(|error| ListenError::new(kind.setting(), &config.address, error))?;
+        Bound::on(socket, config, kind, true)
     }
 
     fn on(
         socket: ListenSocket,
         config: &ListenConfig,
-        is_secure: bool,
+        kind: ListenerKind,
         is_own: bool,
     ) -> Result<Bound, Error> {
-        let setting = setting(is_secure);
+        let setting = kind.setting();
         let local = socket
             .local()
             .map_err(|error| Error::setting(setting, Problem::Listener(error)))?;
@@ -109,7 +108,7 @@ impl Bound {
         Ok(Bound {
             config: config.clone(),
             socket,
-            is_secure,
+            kind,
             local,
             file,
             udp: None,
@@ -122,7 +121,7 @@ impl Bound {
     pub(crate) fn wants_udp(&self, config: &HttpConfig) -> bool {
         let is_on = config.tls.as_ref().is_some_and(|tls| tls.http3);
         let is_direct = self.local.tcp().is_some() && !self.config.proxy_protocol;
-        cfg!(feature = "http3") && is_on && self.is_secure && is_direct
+        cfg!(feature = "http3") && is_on && self.kind == ListenerKind::Tls && is_direct
     }
 
     /// Binds the UDP sockets for HTTP/3, one for each thread, or takes over `inherited` ones; or
@@ -161,11 +160,11 @@ impl Bound {
     }
 
     /// Returns the listener with another configuration of the same address, on the same socket.
-    pub(crate) fn again(&self, config: &ListenConfig, is_secure: bool) -> Result<Bound, Error> {
+    pub(crate) fn again(&self, config: &ListenConfig, kind: ListenerKind) -> Result<Bound, Error> {
         let socket = self.socket.try_clone();
         let socket =
-            socket.map_err(|error| ListenError::new(setting(is_secure), &config.address, error))?;
-        let again = Bound::new(config, is_secure, Some(socket))?;
+            socket.map_err(|error| ListenError::new(kind.setting(), &config.address, error))?;
+        let again = Bound::new(config, kind, Some(socket))?;
         Ok(Bound {
             udp: self.udp.clone(),
             ..again
@@ -174,7 +173,7 @@ impl Bound {
 
     /// Returns this listener with or without HTTP/3, if that changes by the configuration.
     pub(crate) fn with_udp(&self, config: &HttpConfig) -> Result<Option<Bound>, Error> {
-        let mut again = self.again(&self.config, self.is_secure)?;
+        let mut again = self.again(&self.config, self.kind)?;
         Ok(again.set_udp(config, Vec::new()).then_some(again))
     }
 
@@ -183,9 +182,9 @@ impl Bound {
         &self.local
     }
 
-    /// Returns true if the listener is for TLS.
-    pub fn is_secure(&self) -> bool {
-        self.is_secure
+    /// Returns whom the listener is for.
+    pub fn kind(&self) -> ListenerKind {
+        self.kind
     }
 
     /// Returns its socket.
@@ -194,27 +193,44 @@ impl Bound {
     }
 }
 
-/// Returns the listeners of a configuration, each with true for TLS.
-pub(crate) fn configured(config: &HttpConfig) -> impl Iterator<Item = (&ListenConfig, bool)> {
-    let secure = config
-        .tls
-        .iter()
-        .flat_map(|tls| &tls.listen)
-        .map(|listen| (listen, true));
-    config
-        .listen
-        .iter()
-        .map(|listen| (listen, false))
-        .chain(secure)
+/// Whom a listener is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListenerKind {
+    /// Clients without TLS.
+    Plain,
+    /// Clients with TLS.
+    Tls,
+    /// The other nodes of the fleet, with TLS.
+    Peers,
 }
 
-/// Returns the setting of listeners.
-pub(crate) fn setting(is_secure: bool) -> &'static str {
-    if is_secure {
-        "[http.tls] listen"
-    } else {
-        "[http] listen"
+impl ListenerKind {
+    /// Returns the setting of such listeners.
+    pub(crate) fn setting(self) -> &'static str {
+        match self {
+            ListenerKind::Plain => "[http] listen",
+            ListenerKind::Tls => "[http.tls] listen",
+            ListenerKind::Peers => "[fleet.peers] listen",
+        }
     }
+
+    /// Returns whether it uses TLS.
+    pub fn is_secure(self) -> bool {
+        self != ListenerKind::Plain
+    }
+}
+
+/// Returns the listeners of a configuration.
+pub(crate) fn configured(
+    config: &HttpConfig,
+) -> impl Iterator<Item = (&ListenConfig, ListenerKind)> {
+    let plain = config.listen.iter();
+    let secure = config.tls.iter().flat_map(|tls| &tls.listen);
+    let peers = config.peers.iter().map(|peers| &peers.listen);
+    plain
+        .map(|listen| (listen, ListenerKind::Plain))
+        .chain(secure.map(|listen| (listen, ListenerKind::Tls)))
+        .chain(peers.map(|listen| (listen, ListenerKind::Peers)))
 }
 
 #[cfg(test)]
@@ -237,12 +253,12 @@ mod tests {
     fn a_socket_file_is_lost_or_in_the_way() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("http.sock");
-        let bound = Bound::new(&config(&path, 0o600), false, None).unwrap();
+        let bound = Bound::new(&config(&path, 0o600), ListenerKind::Plain, None).unwrap();
         assert_eq!(
             std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
             0o600
         );
-        let refused = Bound::new(&config(&path, SOCKET_MODE), false, None)
+        let refused = Bound::new(&config(&path, SOCKET_MODE), ListenerKind::Plain, None)
             .err()
             .expect("a refusal")
             .to_string();
@@ -250,7 +266,7 @@ mod tests {
         drop(bound.socket);
         // The file of a process that was killed.
         std::fs::hard_link(&path, folder.path().join("kept.sock")).unwrap();
-        let again = Bound::new(&config(&path, SOCKET_MODE), false, None).unwrap();
+        let again = Bound::new(&config(&path, SOCKET_MODE), ListenerKind::Plain, None).unwrap();
         assert_eq!(
             std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
             SOCKET_MODE
@@ -261,7 +277,7 @@ mod tests {
         drop(again);
         assert!(!path.exists());
         std::fs::write(&path, "text").unwrap();
-        let refused = Bound::new(&config(&path, SOCKET_MODE), false, None)
+        let refused = Bound::new(&config(&path, SOCKET_MODE), ListenerKind::Plain, None)
             .err()
             .expect("a refusal")
             .to_string();

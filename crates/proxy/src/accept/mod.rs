@@ -7,6 +7,7 @@ pub(crate) mod generated_server;
 pub(crate) mod http3_listener;
 pub(crate) mod listen;
 pub(crate) mod listeners;
+pub(crate) mod peer_identity;
 pub(crate) mod request_threads;
 pub(crate) mod running_listeners;
 pub(crate) mod serving;

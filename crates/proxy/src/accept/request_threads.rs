@@ -8,14 +8,15 @@
 use crate::accept::certificate_watch::CertificateWatch;
 use crate::accept::listen;
 use crate::accept::listen::{Control, End, Listener};
+use crate::accept::running_listeners::Identities;
 use crate::accept::serving::Bounds;
-use crate::accept::tls::Identity;
 use crate::base::error::{Error, Problem};
 use crate::base::{limits, threads};
 use crate::exchange::observed::Observed;
 use crate::exchange::proxy::Proxy;
 use crate::exchange::service::Service;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use crate::origin::peers::Peers;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ use std::time::Duration;
 pub(crate) struct RequestThreads {
     proxy: Arc<Proxy>,
     bounds: Bounds,
-    identity: Arc<OnceLock<Arc<Identity>>>,
+    identities: Identities,
     /// Called by the first thread that ends without being retired.
     on_end: OnEnd,
     inner: Mutex<Inner>,
@@ -69,14 +70,14 @@ impl RequestThreads {
     pub(crate) fn new(
         proxy: &Arc<Proxy>,
         bounds: Bounds,
-        identity: &Arc<OnceLock<Arc<Identity>>>,
+        identities: &Identities,
         on_end: impl FnOnce() + Send + 'static,
     ) -> RequestThreads {
         let on_end: Box<dyn FnOnce() + Send> = Box::new(on_end);
         RequestThreads {
             proxy: Arc::clone(proxy),
             bounds,
-            identity: Arc::clone(identity),
+            identities: identities.clone(),
             on_end: Arc::new(Mutex::new(Some(on_end))),
             inner: Mutex::default(),
         }
@@ -113,7 +114,7 @@ impl RequestThreads {
     fn start(&self, number: usize) -> Result<(RequestThread, JoinHandle<()>), Error> {
         let (control, commands) = Control::new();
         // The first thread is never retired, so it has the work that is of no connection.
-        let watched = (number == 0).then(|| Arc::clone(&self.identity));
+        let watched = (number == 0).then(|| self.identities.clone());
         let (proxy, bounds, on_end) = (
             Arc::clone(&self.proxy),
             self.bounds.clone(),
@@ -123,7 +124,10 @@ impl RequestThreads {
             threads::enter(number);
             let checks = check_origins(Arc::downgrade(&proxy), number == 0);
             let beside = async move {
-                watched.map(|identity| tokio::spawn(CertificateWatch::watch(identity)));
+                if let Some(Identities { clients, peers }) = watched {
+                    tokio::spawn(CertificateWatch::watch(clients));
+                    tokio::spawn(CertificateWatch::watch(peers));
+                }
                 checks.await;
             };
             let end = listen::serve(commands, bounds, beside, move |client| {
@@ -194,6 +198,11 @@ impl RequestThreads {
 async fn check_origins(proxy: Weak<Proxy>, is_first: bool) {
     while is_first && let Some(proxy) = proxy.upgrade() {
         proxy.live().origins.check();
+        if proxy.peers().is_some() {
+            // Files may be on a slow disk.
+            let proxy = Arc::clone(&proxy);
+            tokio::task::spawn_blocking(move || proxy.peers().map(Peers::sweep));
+        }
         proxy.live_cell().forget_former();
         let changed = proxy.origins_changed();
         drop(proxy);

@@ -1,7 +1,7 @@
 //! The listeners that are served.
 
 use crate::accept::listen::Listener;
-use crate::accept::listeners::{Bound, Listeners, configured, setting};
+use crate::accept::listeners::{Bound, ListenerKind, Listeners, configured};
 use crate::accept::request_threads::ThreadGroup;
 use crate::accept::serving::ClientSettings;
 use crate::accept::tls::Identity;
@@ -25,8 +25,16 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 pub(crate) struct ServedListeners {
     inner: Mutex<Inner>,
     proxy: Arc<Proxy>,
-    /// The identity of listeners for TLS; set before the first of them is applied.
-    identity: Arc<OnceLock<Arc<Identity>>>,
+    identities: Identities,
+}
+
+/// Who the node is; each is set before the first listener that needs it is applied.
+#[derive(Clone, Default)]
+pub(crate) struct Identities {
+    /// For clients.
+    pub(crate) clients: Arc<OnceLock<Arc<Identity>>>,
+    /// For the other nodes of the fleet.
+    pub(crate) peers: Arc<OnceLock<Arc<Identity>>>,
 }
 
 #[derive(Default)]
@@ -78,12 +86,12 @@ struct Planned {
     running: Option<usize>,
     /// `None` if it stays.
     next: Option<(Served, Vec<Listener>)>,
-    address: (ListenAddress, bool),
+    address: (ListenAddress, ListenerKind),
 }
 
 impl ListenerPlan {
-    /// Returns the actual addresses, each with true for TLS.
-    pub(crate) fn addresses(&self) -> Vec<(ListenAddress, bool)> {
+    /// Returns the actual addresses.
+    pub(crate) fn addresses(&self) -> Vec<(ListenAddress, ListenerKind)> {
         self.0
             .iter()
             .map(|planned| planned.address.clone())
@@ -104,20 +112,16 @@ pub struct HttpListenerSocket {
     pub socket: ListenSocket,
     /// True if the process that stops listening removes the socket's file.
     pub owns_file: bool,
-    /// True for TLS.
-    pub is_secure: bool,
+    /// Whom it is for.
+    pub kind: ListenerKind,
 }
 
 impl ServedListeners {
-    pub(crate) fn new(
-        proxy: &Arc<Proxy>,
-        identity: &Arc<OnceLock<Arc<Identity>>>,
-    ) -> ServedListeners {
-        let (proxy, identity) = (Arc::clone(proxy), Arc::clone(identity));
+    pub(crate) fn new(proxy: &Arc<Proxy>, identities: &Identities) -> ServedListeners {
         ServedListeners {
             inner: Mutex::default(),
-            proxy,
-            identity,
+            proxy: Arc::clone(proxy),
+            identities: identities.clone(),
         }
     }
 
@@ -168,7 +172,7 @@ impl ServedListeners {
             .filter(is_gone)
             .map(|served| served.bound.socket())
             .collect();
-        for (listen, is_secure) in configured(config) {
+        for (listen, kind) in configured(config) {
             let bounds = || {
                 inner
                     .listeners
@@ -176,7 +180,7 @@ impl ServedListeners {
                     .map(|served| &served.bound)
                     .enumerate()
             };
-            let stays = |bound: &Bound| bound.config == *listen && bound.is_secure() == is_secure;
+            let stays = |bound: &Bound| bound.config == *listen && bound.kind() == kind;
             let is_there = |bound: &Bound| {
                 let port = listen.address.tcp().map(|address| address.port());
                 bound.config.address == listen.address && port != Some(0)
@@ -187,12 +191,12 @@ impl ServedListeners {
             {
                 Some((at, bound)) if stays(bound) => (Some(at), bound.with_udp(config)?),
                 Some((at, bound)) => {
-                    let mut again = bound.again(listen, is_secure)?;
+                    let mut again = bound.again(listen, kind)?;
                     again.set_udp(config, Vec::new());
                     (Some(at), Some(again))
                 }
                 None => {
-                    let mut bound = Bound::beside(&closing, listen, is_secure)?;
+                    let mut bound = Bound::beside(&closing, listen, kind)?;
                     bound.set_udp(config, Vec::new());
                     (None, Some(bound))
                 }
@@ -220,12 +224,12 @@ impl ServedListeners {
                 .1
                 .as_ref()
                 .or(running(part.0).map(|served| &served.bound));
-            bound.map(|bound| (bound.local().clone(), bound.is_secure()))
+            bound.map(|bound| (bound.local().clone(), bound.kind()))
         };
         let addresses: Vec<_> = parts.iter().filter_map(bound).collect();
         let https = addresses
             .iter()
-            .filter(|(_, is_secure)| *is_secure)
+            .filter(|(_, kind)| *kind == ListenerKind::Tls)
             .find_map(|(address, _)| address.tcp());
         let redirect = HttpsRedirect {
             port: https.map_or(443, |address| address.port()),
@@ -237,8 +241,11 @@ impl ServedListeners {
         };
         let mut planned = Vec::new();
         for ((at, mut bound), address) in parts.into_iter().zip(addresses) {
-            let redirect = (config.redirect_to_https && !address.1).then_some(redirect);
-            let subject_field = config.subject_field().filter(|_| address.1).cloned();
+            let redirect = (config.redirect_to_https && !address.1.is_secure()).then_some(redirect);
+            let subject_field = config
+                .subject_field()
+                .filter(|_| address.1 == ListenerKind::Tls)
+                .cloned();
             let (clients, threads) = (clients.clone(), Arc::clone(threads));
             let settings = ListenerSettings {
                 redirect,
@@ -274,7 +281,7 @@ impl ServedListeners {
         let part = |thread| {
             let socket = bound.socket().try_clone();
             let socket = socket.map_err(|error| {
-                Error::setting(setting(bound.is_secure()), Problem::Listener(error))
+                Error::setting(bound.kind().setting(), Problem::Listener(error))
             })?;
             let listener =
                 self.listener(&bound, socket, &settings, watch.clone(), accepting.clone());
@@ -307,15 +314,27 @@ impl ServedListeners {
         phase: PhaseWatch,
         accepting: AcceptToken,
     ) -> Listener {
-        let scheme = if bound.is_secure() { "https" } else { "http" };
-        let observer = settings.clients.observer.as_ref();
+        let kind = bound.kind();
+        let scheme = if kind.is_secure() { "https" } else { "http" };
+        // The node that asks has the record of the exchange, and its client.
+        let is_peer = kind == ListenerKind::Peers;
+        let observer = settings.clients.observer.as_ref().filter(|_| !is_peer);
+        let identity = match kind {
+            ListenerKind::Plain => None,
+            ListenerKind::Tls => Some(&self.identities.clients),
+            ListenerKind::Peers => Some(&self.identities.peers),
+        };
         Listener {
             socket,
-            identity: bound.is_secure().then(|| Arc::clone(&self.identity)),
+            identity: identity.map(Arc::clone),
+            is_peer,
             plain: observer.map(|observer| PlainSettings::new(&self.proxy, scheme, observer)),
             proxy_protocol: bound.config.proxy_protocol,
             redirect: settings.redirect,
-            clients: settings.clients.clone(),
+            clients: ClientSettings {
+                observer: observer.cloned(),
+                ..settings.clients.clone()
+            },
             phase,
             accepting,
             udp: Vec::new(),
@@ -365,12 +384,12 @@ impl ServedListeners {
         inner.removed.retain(|phase| !phase.is_unused());
     }
 
-    /// Returns the actual addresses, each with true for TLS.
-    pub(crate) fn addresses(&self) -> Vec<(ListenAddress, bool)> {
+    /// Returns the actual addresses.
+    pub(crate) fn addresses(&self) -> Vec<(ListenAddress, ListenerKind)> {
         self.inner()
             .listeners
             .iter()
-            .map(|served| (served.bound.local().clone(), served.bound.is_secure()))
+            .map(|served| (served.bound.local().clone(), served.bound.kind()))
             .collect()
     }
 
@@ -394,7 +413,7 @@ impl ServedListeners {
             Ok(HttpListenerSocket {
                 socket,
                 owns_file,
-                is_secure: bound.is_secure(),
+                kind: bound.kind(),
             })
         };
         self.inner().listeners.iter().map(handed).collect()

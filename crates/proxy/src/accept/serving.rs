@@ -89,6 +89,8 @@ impl Bounds {
 pub(super) struct Serving<F> {
     pub(super) identity: Option<Arc<OnceLock<Arc<Identity>>>>,
     pub(super) plain: Option<PlainSettings>,
+    /// True if the clients are other nodes of the fleet.
+    pub(super) is_peer: bool,
     pub(super) proxy_protocol: bool,
     pub(super) redirect: Option<HttpsRedirect>,
     pub(super) clients: ClientSettings,
@@ -101,7 +103,7 @@ impl<F> Serving<F> {
     /// Counts a connection of a client, if it is known already. Fails if the client has too many. A
     /// trusted proxy has no limit: its connections are those of many clients.
     pub(super) fn count(&self, peer: Peer, is_client: bool) -> io::Result<Option<Share>> {
-        if !is_client || self.clients.trusted_proxies.trusts(peer) {
+        if !is_client || self.is_peer || self.clients.trusted_proxies.trusts(peer) {
             return Ok(None);
         }
         let Bounds {
@@ -141,7 +143,12 @@ pub(super) fn begin_client<F>(
     serving: &Serving<F>,
     (timeouts, limits): (Timeouts, HttpLimits),
 ) -> Begun {
-    let trusted = TrustedPeer::new(&serving.clients.trusted_proxies, peer);
+    let proxies = &serving.clients.trusted_proxies;
+    let trusted = if serving.is_peer {
+        Some(TrustedPeer::of_fleet(proxies, peer))
+    } else {
+        TrustedPeer::new(proxies, peer)
+    };
     let (interims, switch) = (InformationalResponses::default(), Switch::default());
     let is_secure = serving.identity.is_some();
     let redirects = serving.redirect.is_some();
@@ -162,6 +169,7 @@ pub(super) fn begin_client<F>(
         switch: switch.clone(),
         observed: observed.clone(),
         limits,
+        is_peer: serving.is_peer,
         alt_svc: serving.alt_svc.clone(),
     };
     let head = PartialHead::new(&serving.bounds.counters.partial_heads, peer.ip());

@@ -1,5 +1,6 @@
 //! The cache's figures for the admin server.
 
+use crate::accept::listeners::ListenerKind;
 use crate::accept::running_listeners::ServedListeners;
 use crate::accept::serving::ClientCounters;
 use crate::admin::certificates;
@@ -9,6 +10,7 @@ use crate::exchange::proxy::Proxy;
 use crate::exchange::tunnel::TunnelFigures;
 use crate::exchange::upstream::{Origins, PoolStatus};
 use crate::origin::files::FilesOrigin;
+use crate::origin::peers::PeerCounters;
 use crate::origin::servers::{Figures, Known, NameFigures, Snapshot};
 use larder_admin::histogram::Times;
 use larder_admin::{CaptureLines, MetricLine, Metrics, StatusSource};
@@ -91,6 +93,46 @@ static TUNNELS: [MetricLine<TunnelFigures>; 5] = [
     MetricLine::on_page("sent_bytes", "Bytes that clients got on them", |tunnels| {
         tunnels.sent
     }),
+];
+
+/// Requests between the nodes of a fleet.
+static PEERS: [MetricLine<PeerCounters>; 6] = [
+    MetricLine::counter(
+        "answered",
+        "larder_fleet_peer_responses",
+        "Responses of other nodes of the fleet, for what they own",
+        |peers| peers.answered.load(Ordering::Relaxed),
+    ),
+    MetricLine::counter(
+        "unanswered",
+        "larder_fleet_peer_unanswered",
+        "Requests for what other nodes own that went to the origin, as no node answered",
+        |peers| peers.unanswered.load(Ordering::Relaxed),
+    ),
+    MetricLine::counter(
+        "failed",
+        "larder_fleet_peer_failures",
+        "Requests to other nodes without an answer: they are left out for a while",
+        |peers| peers.failed.load(Ordering::Relaxed),
+    ),
+    MetricLine::counter(
+        "behind",
+        "larder_fleet_peer_behind",
+        "Requests to other nodes that had not executed a purge in time",
+        |peers| peers.behind.load(Ordering::Relaxed),
+    ),
+    MetricLine::counter(
+        "refused",
+        "larder_fleet_peer_refused",
+        "Requests to other nodes that had no place, or could not reach the origin",
+        |peers| peers.refused.load(Ordering::Relaxed),
+    ),
+    MetricLine::counter(
+        "received",
+        "larder_fleet_peer_requests",
+        "Requests of other nodes to this one",
+        |peers| peers.received.load(Ordering::Relaxed),
+    ),
 ];
 
 /// Connections of clients. Their metrics by the step of their end are those of
@@ -255,8 +297,13 @@ impl CacheSource {
         let listeners = self.listeners.addresses();
         let listen: Vec<_> = listeners
             .iter()
-            .map(|(address, is_secure)| url(address, *is_secure))
+            .filter(|(_, kind)| *kind != ListenerKind::Peers)
+            .map(|(address, kind)| url(address, kind.is_secure()))
             .collect();
+        let mut peers = Map::new();
+        if let Some(all) = self.proxy.peers() {
+            MetricLine::add_to_page(&PEERS, all.counters(), &mut peers);
+        }
         let mut upgraded = Map::new();
         MetricLine::add_to_page(&TUNNELS, &self.proxy.tunnels().figures(), &mut upgraded);
         let mut page = Map::new();
@@ -286,6 +333,7 @@ impl CacheSource {
             ("disk", json!(disk)),
             ("what_if", json!(self.what_if.status())),
             ("upgraded", Value::Object(upgraded)),
+            ("peers", Value::Object(peers)),
         ] {
             page.insert(key.to_owned(), value);
         }
@@ -346,6 +394,9 @@ impl StatusSource for CacheSource {
         upgraded_metrics(metrics, &self.proxy.tunnels().figures());
         metrics.lines(&CACHE, &cache);
         metrics.lines(&CODINGS, self.proxy.coding_counters());
+        if let Some(peers) = self.proxy.peers() {
+            metrics.lines(&PEERS, peers.counters());
+        }
         if let Some(disk) = disk {
             disk::metrics("larder_http_disk", "Responses", metrics, &disk.figures());
         }

@@ -108,6 +108,19 @@ impl Error {
             problem: Box::new(problem),
         }
     }
+
+    /// Returns an error of TLS for clients as one of TLS for other nodes.
+    pub(crate) fn of_peers(self) -> Error {
+        match self {
+            Error::Setting { setting, problem } => Error::Setting {
+                setting: setting
+                    .replace("[http.tls]", "[fleet.peers]")
+                    .replace("client_ca", "ca"),
+                problem,
+            },
+            other => other,
+        }
+    }
 }
 
 impl From<ListenError> for Error {

@@ -6,9 +6,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::fmt;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 
-/// A fleet: nodes that share purges by a log (`larder-fleet-host`).
+/// A fleet: nodes that share purges by a log, and perhaps their responses (`larder-fleet-host`).
 pub trait Fleet: fmt::Debug + Send + Sync {
     /// Returns the time since which stored responses are trusted at `now`, a time of the cache
     /// ([`Shards::now`](crate::shards::Shards::now)): [`Time::ZERO`] while the node knows all purges.
@@ -26,6 +28,32 @@ pub trait Fleet: fmt::Debug + Send + Sync {
     /// Puts what an unsafe request has invalidated (RFC 9111, section 4.4) into the log, so that
     /// all nodes remove it. The client does not wait for it.
     fn invalidate(&self, _urls: Vec<Url>) {}
+
+    /// Returns the nodes to ask for a stored URL before its origin, the owner first; none if the
+    /// node itself owns it, or has just invalidated it, or nodes share no responses.
+    fn owners(&self, _url: &str) -> Vec<Owner> {
+        Vec::new()
+    }
+
+    /// Returns the last place in the log that this node knows of: what another node answers must be
+    /// as new. `None` while the node follows no log.
+    fn position(&self) -> Option<String> {
+        None
+    }
+
+    /// Returns whether this node has executed all purges up to a place of another node.
+    fn has_applied(&self, _position: &str) -> bool {
+        false
+    }
+}
+
+/// A node that answers for an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Its name, which its certificate has, too.
+    pub node: Arc<str>,
+    /// Where it answers.
+    pub address: SocketAddr,
 }
 
 /// What the client of a purge waits for.

@@ -7,6 +7,7 @@ use crate::base::limits;
 use crate::base::timeouts::Timeouts;
 use crate::config::compression_config::CompressionConfig;
 use crate::config::listen::listeners;
+use crate::config::peers_config::PeersConfig;
 use crate::config::tls_config::TlsConfig;
 use crate::message::request_id::RequestIdSource;
 use crate::message::trusted_proxies::TrustedProxies;
@@ -85,6 +86,10 @@ pub struct HttpConfig {
     /// The fleet that the node belongs to. A reload does not change it.
     #[serde(skip)]
     pub fleet: Option<Arc<dyn Fleet>>,
+    /// `[fleet.peers]`: where the node answers the other nodes of the fleet, if it does. A reload does
+    /// not change it.
+    #[serde(skip)]
+    pub peers: Option<PeersConfig>,
 }
 
 impl HttpConfig {
@@ -145,6 +150,7 @@ impl Default for HttpConfig {
             access_log: None,
             request_id: RequestIdSource::Off,
             fleet: None,
+            peers: None,
         }
     }
 }

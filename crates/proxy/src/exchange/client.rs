@@ -31,6 +31,8 @@ pub(crate) struct Client {
     pub(crate) observed: Option<ObservedClient>,
     /// The limits of its requests.
     pub(crate) limits: HttpLimits,
+    /// True for another node of the fleet, which its certificate proves.
+    pub(crate) is_peer: bool,
     /// What its responses say of HTTP/3.
     pub(crate) alt_svc: Option<Arc<AltSvc>>,
 }
@@ -49,6 +51,7 @@ impl Client {
             switch: Switch::default(),
             observed: None,
             limits: HttpLimits::default(),
+            is_peer: false,
             alt_svc: None,
         }
     }

@@ -17,14 +17,16 @@ use crate::coding::asked_coding::AskedCoding;
 use crate::coding::coded_body::{CodedBody, CodingCounters};
 use crate::coding::encoder_places::EncoderPlaces;
 use crate::coding::form_maker::FormMaker;
+use crate::exchange::continued_body::{AskRest, continued, without_conditions};
 use crate::exchange::disk_body::stream;
 use crate::exchange::live::{Live, LiveCell};
 use crate::exchange::outgoing::{Outgoing, response};
 use crate::exchange::tunnel::Tunnels;
-use crate::exchange::upstream_request::LiveTarget;
-use crate::exchange::upstream_target::set_forwarded_headers;
+use crate::exchange::upstream_request::{LiveTarget, UpstreamRequest};
+use crate::exchange::upstream_target::{UpstreamTarget, set_forwarded_headers, set_peer_headers};
 use crate::message::upload::Upload;
 use crate::origin::origin_body::OriginBody;
+use crate::origin::peers::{Owned, Peers};
 use crate::report::observer::Observer;
 use crate::report::observers::Observers;
 use ::http::{HeaderMap, Method, Response};
@@ -32,8 +34,8 @@ use hyper::body::Body;
 use larder_acme_host::Certificates;
 use larder_http::{Answer, AnswerCoding, Assembly, Budget, TierSlice, UpstreamFailure};
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use tokio::sync::Notify;
 
 /// The cache and its origins, shared by all connections.
@@ -61,6 +63,8 @@ pub(crate) struct Proxy {
     circle_logged: AtomicBool,
     /// The certificates by ACME, and the answers to their challenges.
     certificates: Arc<Certificates>,
+    /// The other nodes of the fleet, if they share responses; set before requests come.
+    peers: OnceLock<Peers>,
 }
 
 impl Proxy {
@@ -87,12 +91,36 @@ impl Proxy {
             limits,
             circle_logged: AtomicBool::new(false),
             certificates: Arc::default(),
+            peers: OnceLock::new(),
         }
     }
 
     /// Returns the certificates by ACME.
     pub(crate) fn certificates(&self) -> &Arc<Certificates> {
         &self.certificates
+    }
+
+    /// Asks these nodes before the origin, for what they own.
+    pub(crate) fn set_peers(&self, peers: Peers) {
+        let _ = self.peers.set(peers);
+    }
+
+    /// Returns the other nodes of the fleet, if they share responses.
+    pub(crate) fn peers(&self) -> Option<&Peers> {
+        self.peers.get()
+    }
+
+    /// Returns the nodes to ask for the object of a request before its origin.
+    pub(crate) fn owned(&self, request: &UpstreamRequest) -> Option<Box<Owned>> {
+        let peers = self.peers.get().filter(|_| !request.is_of_peer)?;
+        let (target, url) = request.stored_url();
+        // Files are on each node.
+        let host = request.host.to_str().unwrap_or_default();
+        let origins = &request.live.origins;
+        if origins.has_files && origins.files_of(host, target.path()).is_some() {
+            return None;
+        }
+        peers.owned(&url, &target).map(Box::new)
     }
 
     /// Returns the cache.
@@ -183,7 +211,7 @@ impl Proxy {
         self.limits.requests.acquire(client).await
     }
 
-    /// Sends a request to the origin, with the fields of the cache.
+    /// Sends a request to the owner of its object, or to the origin, with the fields of the cache.
     pub(crate) async fn ask(
         &self,
         method: Method,
@@ -192,6 +220,22 @@ impl Proxy {
         mut body: Upload,
     ) -> Result<Response<OriginBody>, UpstreamFailure> {
         body.check_emptiness().await?;
+        if let (Some(owned), Some(peers)) = (&target.owned, self.peers.get()) {
+            let peer_headers = || {
+                let mut headers = fields();
+                set_peer_headers(&mut headers, target);
+                headers
+            };
+            if let Some(response) = peers.ask(owned, &peer_headers).await {
+                let mut headers = fields();
+                without_conditions(&mut headers);
+                set_forwarded_headers(&mut headers, target);
+                return Ok(continued(
+                    response,
+                    rest_of(live, target.without_client(), headers),
+                ));
+            }
+        }
         let forwarded_headers = || {
             let mut headers = fields();
             set_forwarded_headers(&mut headers, target);
@@ -272,6 +316,21 @@ impl Proxy {
         }
         self.sent(self.shards.on_failure(exchange, UpstreamFailure::Circle))
     }
+}
+
+/// Returns what asks the origin for the rest of a body of another node.
+fn rest_of(live: &Arc<Live>, target: UpstreamTarget, mut headers: HeaderMap) -> AskRest {
+    let live = Arc::clone(live);
+    Box::new(move |fields| {
+        headers.extend(fields);
+        Box::pin(async move {
+            let fields = || headers.clone();
+            let asked = live
+                .origins
+                .ask(Method::GET, &target, &fields, Upload::empty());
+            asked.await.ok()
+        })
+    })
 }
 
 #[cfg(test)]

@@ -263,6 +263,11 @@ impl Ruled {
         self.rules.rewrites(self.bits)
     }
 
+    /// Returns the client's target.
+    pub(crate) fn target(&self) -> &str {
+        &self.values.target
+    }
+
     /// Returns what the rules change in the request to the origin.
     pub(crate) fn rewrite(&self) -> &Rewrite {
         &self.rewrite

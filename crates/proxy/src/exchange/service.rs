@@ -10,6 +10,7 @@ use crate::exchange::https_redirect::HttpsRedirect;
 use crate::exchange::live::LiveView;
 use crate::exchange::max_forwards;
 use crate::exchange::outgoing::{Outgoing, plain_error};
+use crate::exchange::peer_request;
 use crate::exchange::proxy::Proxy;
 use crate::exchange::proxy::forward::DetachOnDrop;
 use crate::exchange::request_rules::{Ruled, address_of, rule_request};
@@ -53,6 +54,8 @@ pub(crate) struct Service {
     interims: InformationalResponses,
     switch: Switch,
     limits: HttpLimits,
+    /// True for another node of the fleet.
+    is_peer: bool,
     /// Renewed when a request begins.
     live: RefCell<LiveView>,
 }
@@ -71,6 +74,7 @@ impl Service {
             interims,
             switch,
             limits,
+            is_peer,
             ..
         } = client;
         Service {
@@ -84,6 +88,7 @@ impl Service {
             interims,
             switch,
             limits,
+            is_peer,
             live,
         }
     }
@@ -213,6 +218,11 @@ impl Service {
     }
 
     fn answer(&self, mut request: NormalRequest, body: ClientBody) -> Responding {
+        if self.is_peer
+            && let Some(answer) = peer_request::answer(&self.proxy, &mut request.parts)
+        {
+            return Responding::Now(Some(answer));
+        }
         let (acme, method) = (self.proxy.certificates(), &request.parts.method);
         if let Some(answer) = acme_challenge::answer(acme, method, request.target().as_str()) {
             return Responding::Now(Some(answer));
@@ -230,7 +240,7 @@ impl Service {
         // else's: such requests go to the origin, as one with a body.
         let goes_by = !body.is_end_stream() || offer.is_some() || self.subject.is_some();
         let is_storable = !goes_by && matches!(parts.method, Method::GET | Method::HEAD);
-        let asked = self.asked_coding(parts);
+        let asked = self.asked_coding(parts).filter(|_| !self.is_peer);
         if is_storable {
             let codings = self.live.borrow().codings();
             codings.reduce(&mut parts.headers);
@@ -240,8 +250,9 @@ impl Service {
             return Responding::Now(Some(redirect));
         }
         let rules = self.rules_of(&request);
-        let own_answer = rules.as_ref().and_then(|rules| rules.answer());
-        if let Some(refusal) = rules.as_ref().and_then(|rules| rules.refusal()) {
+        let answering = rules.as_ref().filter(|_| !self.is_peer);
+        let own_answer = answering.and_then(|rules| rules.answer());
+        if let Some(refusal) = answering.and_then(|rules| rules.refusal()) {
             self.proxy.observers().current().add_rule_refusal(refusal);
         }
         if let Some(answer) =
@@ -299,8 +310,12 @@ impl Service {
         } else {
             shards.step(&request_head, rules.collapses())
         };
-        self.go_on(step, request, body, Some(Arc::clone(&rules)), offer)
-            .ruled(&rules)
+        let responding = self.go_on(step, request, body, Some(Arc::clone(&rules)), offer);
+        if self.is_peer {
+            responding
+        } else {
+            responding.ruled(&rules)
+        }
     }
 
     /// Returns the entity tag of the file that a request would get now. `is_named`: the target of
@@ -378,6 +393,7 @@ impl Service {
             interims,
             upgrade,
             rules,
+            is_of_peer: self.is_peer,
         };
         match step {
             Next::Answer(answer) => Responding::Now(Some(proxy.sent(answer))),
@@ -386,7 +402,7 @@ impl Service {
                 Responding::Now(Some(plain_error(StatusCode::LOOP_DETECTED, text)))
             }
             Next::Assemble(assembled) => Responding::Now(Some(
-                proxy.assembled(assembled, upstream_request.upstream_target()),
+                proxy.assembled(assembled, proxy.owned_target(&upstream_request)),
             )),
             Next::Forward(exchange) if goes_round => {
                 Responding::Now(Some(proxy.refuse_circle(exchange)))

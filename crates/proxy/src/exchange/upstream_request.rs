@@ -45,6 +45,8 @@ pub(crate) struct UpstreamRequest {
     pub(crate) upgrade: Option<Box<Upgrade>>,
     /// The rules of the request.
     pub(crate) rules: Option<Arc<Ruled>>,
+    /// True if another node of the fleet asks: this one then asks no third one.
+    pub(crate) is_of_peer: bool,
 }
 
 impl UpstreamRequest {
@@ -71,6 +73,7 @@ impl UpstreamRequest {
             rules: self.rules.clone(),
             trailers: accepts_trailers(&self.parts.headers),
             servers: self.parts.extensions.get().cloned(),
+            owned: None,
             protocols: self
                 .upgrade
                 .as_ref()
@@ -80,6 +83,16 @@ impl UpstreamRequest {
             live: Arc::clone(&self.live),
             target,
         }
+    }
+
+    /// Returns the client's own target, and the URL under which the response is stored.
+    pub(crate) fn stored_url(&self) -> (PathAndQuery, String) {
+        let keyed = target(&self.parts);
+        let host = self.host.to_str().unwrap_or_default();
+        let own = self.rules.as_ref().map_or(keyed, |rules| rules.target());
+        let own = own.parse();
+        let own = own.unwrap_or_else(|_| PathAndQuery::from_static("/"));
+        (own, format!("{}://{host}{keyed}", self.scheme))
     }
 
     /// Returns its head, for the cache.

@@ -3,6 +3,7 @@
 use crate::exchange::request_rules::Ruled;
 use crate::message::field_names::{X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 use crate::message::informational::Turn;
+use crate::origin::peers::Owned;
 use crate::origin::server_requests::ServerRequests;
 use ::http::header::HOST;
 use ::http::uri::PathAndQuery;
@@ -35,6 +36,35 @@ pub(crate) struct UpstreamTarget {
     pub(crate) trailers: bool,
     /// Gets the requests to servers, if the access log names them.
     pub(crate) servers: Option<ServerRequests>,
+    /// The other nodes of the fleet that are asked before the origin.
+    pub(crate) owned: Option<Box<Owned>>,
+}
+
+impl UpstreamTarget {
+    /// Returns it for a request of which the client learns nothing.
+    pub(crate) fn without_client(&self) -> UpstreamTarget {
+        UpstreamTarget {
+            target: self.target.clone(),
+            peer: self.peer.clone(),
+            client: self.client,
+            scheme: self.scheme,
+            host: self.host.clone(),
+            client_host: self.client_host.clone(),
+            interims: None,
+            protocols: None,
+            rules: None,
+            trailers: false,
+            servers: None,
+            owned: None,
+        }
+    }
+}
+
+/// Sets the fields of a request to another node: the client's host, and who it is.
+pub(crate) fn set_peer_headers(headers: &mut HeaderMap, upstream_target: &UpstreamTarget) {
+    set_forwarded_headers(headers, upstream_target);
+    headers.remove(X_FORWARDED_HOST);
+    headers.insert(HOST, upstream_target.client_host.clone());
 }
 
 /// Sets the fields that describe client and target. The client's own are gone, but for the

@@ -47,6 +47,27 @@ impl OpenExchange {
         }
     }
 
+    /// Admits no copy: see [`Exchange::keep_no_copy`].
+    pub fn keep_no_copy(&mut self) {
+        if let Some(exchange) = &mut self.exchange {
+            exchange.keep_no_copy();
+        }
+    }
+
+    /// Asks for no slice: see [`Exchange::ask_as_client`].
+    pub fn ask_as_client(&mut self) {
+        if let Some(exchange) = &mut self.exchange {
+            exchange.ask_as_client();
+        }
+    }
+
+    /// Takes the age of another cache's response: see [`Exchange::set_asked_by_age`].
+    pub fn set_asked_by_age(&mut self, headers: &mut HeaderMap) {
+        if let Some(exchange) = &mut self.exchange {
+            exchange.set_asked_by_age(headers);
+        }
+    }
+
     /// Returns the exchange, to pass it to its shard.
     pub(super) fn into_inner(mut self) -> Box<Exchange> {
         self.exchange.take().expect("only this takes it")

@@ -8,6 +8,7 @@ use crate::cache::shards::{Lookup, Next, OpenExchange, OpenFill, ShardAssembly, 
 use crate::exchange::assemble::assemble;
 use crate::exchange::fill::{Collecting, RequestPlace};
 use crate::exchange::outgoing::{Outgoing, response};
+use crate::exchange::peer_request;
 use crate::exchange::proxy::file_rules::response_rules;
 use crate::exchange::upgrade::Accepted;
 use crate::exchange::upstream_request::{LiveTarget, UpstreamRequest, accepts_trailers};
@@ -17,8 +18,9 @@ use crate::message::client_body::ClientBody;
 use crate::message::upload::Upload;
 use crate::origin::files::NotStored;
 use crate::origin::origin_body::OriginBody;
+use crate::origin::peers::FromPeer;
 use crate::origin::server_requests::ServerRequests;
-use ::http::header::CONNECTION;
+use ::http::header::{AGE, CONNECTION};
 use ::http::request::Parts;
 use ::http::{HeaderValue, Method, Response, Version};
 use bytes::Bytes;
@@ -49,6 +51,13 @@ impl Proxy {
         )
     }
 
+    /// Returns the target of slices: their owner, and the origin.
+    pub(crate) fn owned_target(&self, request: &UpstreamRequest) -> LiveTarget {
+        let mut target = request.upstream_target();
+        target.target.owned = self.owned(request);
+        target
+    }
+
     /// Waits for another request that already asks the origin.
     pub(crate) async fn follow(
         self: Arc<Self>,
@@ -73,7 +82,7 @@ impl Proxy {
             {
                 Next::Answer(answer) => return self.sent(answer),
                 Next::Assemble(assembled) => {
-                    return self.assembled(assembled, upstream_request.upstream_target());
+                    return self.assembled(assembled, self.owned_target(&upstream_request));
                 }
                 Next::Follow(other) => waiting = other,
                 Next::Forward(exchange) => {
@@ -126,6 +135,10 @@ impl Proxy {
                 let sent = Box::pin(self.send(exchange, upstream_request, Upload::empty(), place));
                 DetachOnDrop::new(is_shared, sent)
             }
+            None if upstream_request.is_of_peer => {
+                drop(exchange);
+                DetachOnDrop::new(false, Box::pin(async { peer_request::busy() }))
+            }
             // A request that waits for a place ends with its client. Others for the same URL do not
             // wait with it: another client may have a place.
             None if is_shared => {
@@ -164,7 +177,7 @@ impl Proxy {
         {
             Next::Answer(answer) => self.sent(answer),
             Next::Assemble(assembled) => {
-                self.assembled(assembled, upstream_request.upstream_target())
+                self.assembled(assembled, self.owned_target(&upstream_request))
             }
             Next::Follow(waiting) => {
                 drop(place);
@@ -301,9 +314,8 @@ impl Proxy {
             {
                 Lookup::Answer(answer) => return Err(Box::new(self.sent(answer))),
                 Lookup::Assemble(assembled) => {
-                    return Err(Box::new(
-                        self.assembled(assembled, upstream_request.upstream_target()),
-                    ));
+                    let target = self.owned_target(upstream_request);
+                    return Err(Box::new(self.assembled(assembled, target)));
                 }
                 Lookup::Forward(exchange) => return Ok(exchange),
                 Lookup::Variant(again, other) => (exchange, variant) = (again, Some(other)),
@@ -324,7 +336,18 @@ impl Proxy {
             Ok(exchange) => exchange,
             Err(answer) => return (*answer, None),
         };
-        let upstream_target = upstream_request.upstream_target();
+        let mut upstream_target = upstream_request.upstream_target();
+        // What is not for the store is for nobody else: another node would only pass it on.
+        if exchange.may_be_stored() && upstream_request.upgrade.is_none() {
+            upstream_target.target.owned = self.owned(&upstream_request);
+        }
+        let is_kept = match &upstream_target.target.owned {
+            Some(owned) => owned.is_kept || exchange.is_held(),
+            None => true,
+        };
+        if !is_kept {
+            exchange.ask_as_client();
+        }
         let mut upgrade = upstream_request.upgrade;
         let is_stream = upgrade
             .as_ref()
@@ -355,6 +378,14 @@ impl Proxy {
             if head.extensions.remove::<NotStored>().is_some() {
                 exchange.forbid_storing();
             }
+            let from_peer = head.extensions.remove::<FromPeer>();
+            let age = from_peer.and_then(|_| head.headers.get(AGE).cloned());
+            if from_peer.is_some() {
+                exchange.set_asked_by_age(&mut head.headers);
+                if !is_kept {
+                    exchange.keep_no_copy();
+                }
+            }
             let accepted = head.extensions.remove::<Accepted>();
             let reason = head.extensions.remove::<ReasonPhrase>();
             let mut head = ResponseHead {
@@ -372,7 +403,10 @@ impl Proxy {
             }
             match reply {
                 shards::Response::Answer(answer) => return (self.sent(answer), None),
-                shards::Response::Relay(status, headers, fill) => {
+                shards::Response::Relay(status, mut headers, fill) => {
+                    if let Some(age) = age {
+                        headers.insert(AGE, age);
+                    }
                     if let Some((upgrade, accepted)) = upgrade.take().zip(accepted) {
                         let switching = response(status, headers, Outgoing::whole(Bytes::new()));
                         let idle = upstream_target.live.timeouts.upgrade;

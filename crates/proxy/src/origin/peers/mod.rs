@@ -1,0 +1,414 @@
+//! The other nodes of the fleet, as sources of responses: the owner of an object is asked before
+//! the object's origin.
+//!
+//! The request is the client's, with two fields: `X-Forwarded-For` and `-Proto`, which its
+//! certificate makes trustworthy, and [`LARDER_MIN`]. A node that does not answer is left out for a
+//! while, and its successor is asked, or the origin: a request never fails for want of a node. So an
+//! owner that cannot reach the origin (502, 503, 504) is no answer either.
+//!
+//! A node that was asked by another one asks no third one: `exchange/peer_request.rs` has its side.
+
+mod identity;
+mod request_counts;
+
+pub(crate) use identity::client_config;
+
+use crate::base::error::Error;
+use crate::base::fleet::{Fleet, Owner};
+use crate::base::limits;
+use crate::base::timeouts::Timeouts;
+use crate::config::http_config::HttpConfig;
+use crate::config::peers_config::PeersConfig;
+use crate::message::upload::Upload;
+use crate::origin::connections::{Failed, ReceivedBody, Server};
+use crate::origin::origin_body::OriginBody;
+use crate::origin::peers::request_counts::RequestCounts;
+use ::http::uri::{PathAndQuery, Uri};
+use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use foldhash::HashMap;
+use rustls::ClientConfig;
+use std::hash::{BuildHasher, RandomState};
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+use tokio::time::{sleep, timeout};
+
+/// The place in the fleet's log that the answer of another node must be as new as.
+pub(crate) const LARDER_MIN: HeaderName = HeaderName::from_static("larder-min");
+
+/// The reason for which a node does not answer another one: [`BEHIND`] or [`BUSY`].
+pub(crate) const LARDER_PEER: HeaderName = HeaderName::from_static("larder-peer");
+
+/// The node has not executed all purges that the other one knows of.
+pub(crate) const BEHIND: HeaderValue = HeaderValue::from_static("behind");
+
+/// The node has no place for another request.
+pub(crate) const BUSY: HeaderValue = HeaderValue::from_static("busy");
+
+/// Says that a response comes from another node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FromPeer;
+
+/// The nodes that own an object, and the object's URL at the node.
+#[derive(Clone, Debug)]
+pub(crate) struct Owned {
+    /// The owner first, then its successor.
+    pub(crate) owners: Vec<Owner>,
+    /// The client's target.
+    pub(crate) target: PathAndQuery,
+    /// Whether the node may keep a copy of a response of theirs.
+    pub(crate) is_kept: bool,
+}
+
+/// The other nodes of the fleet.
+pub(crate) struct Peers {
+    fleet: Arc<dyn Fleet>,
+    tls: Mutex<Tls>,
+    peers: PeersConfig,
+    config: HttpConfig,
+    known: Mutex<HashMap<Arc<str>, Arc<Peer>>>,
+    counts: RequestCounts,
+    hasher: RandomState,
+    counters: PeerCounters,
+}
+
+/// What the requests to other nodes, and theirs, came to.
+#[derive(Default)]
+pub(crate) struct PeerCounters {
+    /// Responses of other nodes.
+    pub(crate) answered: AtomicU64,
+    /// Nodes that did not answer in time, or not at all.
+    pub(crate) failed: AtomicU64,
+    /// Answers that were older than what this node knows of purges.
+    pub(crate) behind: AtomicU64,
+    /// Nodes that had no place, or could not reach the origin.
+    pub(crate) refused: AtomicU64,
+    /// Requests for which the origin was asked after all.
+    pub(crate) unanswered: AtomicU64,
+    /// Requests of other nodes to this one.
+    pub(crate) received: AtomicU64,
+}
+
+/// The TLS of connections to other nodes.
+struct Tls {
+    /// The times of change of the files that were read.
+    stamps: [Option<SystemTime>; 3],
+    current: Arc<ClientConfig>,
+}
+
+fn stamps(config: &PeersConfig) -> [Option<SystemTime>; 3] {
+    let files = [
+        &config.ca,
+        &config.certificate.certificate,
+        &config.certificate.key,
+    ];
+    files.map(|file| std::fs::metadata(file).ok()?.modified().ok())
+}
+
+/// Another node.
+struct Peer {
+    owner: Owner,
+    server: Arc<Server>,
+    /// Until when it is left out.
+    left_out: Mutex<Option<Instant>>,
+    /// When it was last asked whether it is there, and whether it was.
+    sign_of_life: tokio::sync::Mutex<Option<(Instant, bool)>>,
+}
+
+/// The reason why a node gives no response.
+enum NoAnswer {
+    /// It cannot be reached, or says nothing.
+    Silent,
+    /// It has not executed a purge that this node knows of.
+    Behind,
+    /// It has no place, or does not reach the origin.
+    Refused,
+}
+
+impl Peers {
+    /// Creates the list of a node without the others, which the fleet tells.
+    ///
+    /// # Errors
+    /// One line: a file and its problem.
+    pub(crate) fn new(
+        peers: &PeersConfig,
+        fleet: &Arc<dyn Fleet>,
+        config: &HttpConfig,
+    ) -> Result<Peers, Error> {
+        Ok(Peers {
+            fleet: Arc::clone(fleet),
+            tls: Mutex::new(Tls {
+                stamps: stamps(peers),
+                current: client_config(peers)?,
+            }),
+            peers: peers.clone(),
+            config: config.clone(),
+            known: Mutex::default(),
+            counts: RequestCounts::new(),
+            hasher: RandomState::new(),
+            counters: PeerCounters::default(),
+        })
+    }
+
+    pub(crate) fn counters(&self) -> &PeerCounters {
+        &self.counters
+    }
+
+    /// Returns the nodes that own the object of this URL, and counts the request. `None` if it is
+    /// this node, or nobody is asked. `url`: that under which the response is stored.
+    pub(crate) fn owned(&self, url: &str, target: &PathAndQuery) -> Option<Owned> {
+        let owners = self.fleet.owners(url);
+        (!owners.is_empty()).then(|| Owned {
+            owners,
+            target: target.clone(),
+            is_kept: self.counts.count(self.hasher.hash_one(url)) >= limits::PEER_REQUESTS,
+        })
+    }
+
+    /// Asks the owners of an object. `fields` has the fields for them. `None`: none of them
+    /// answers, and the origin is to be asked.
+    pub(crate) async fn ask(
+        &self,
+        owned: &Owned,
+        fields: &(dyn Fn() -> HeaderMap + Send + Sync),
+    ) -> Option<Response<OriginBody>> {
+        let answer = Box::pin(self.ask_owners(owned, fields)).await;
+        let counter = match answer {
+            Some(_) => &self.counters.answered,
+            None => &self.counters.unanswered,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        answer
+    }
+
+    async fn ask_owners(
+        &self,
+        owned: &Owned,
+        fields: &(dyn Fn() -> HeaderMap + Send + Sync),
+    ) -> Option<Response<OriginBody>> {
+        // What this node does not know, it cannot demand.
+        let position = HeaderValue::try_from(self.fleet.position()?).ok()?;
+        let fields = || {
+            let mut fields = fields();
+            fields.insert(LARDER_MIN, position.clone());
+            fields
+        };
+        for owner in &owned.owners {
+            let Some(peer) = self.peer(owner).filter(|peer| !peer.is_left_out()) else {
+                continue;
+            };
+            match self.ask_patiently(&peer, &owned.target, &fields).await {
+                Ok(response) => return Some(response),
+                Err(NoAnswer::Silent) => {
+                    peer.leave_out();
+                    self.counters.failed.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(NoAnswer::Behind) => {
+                    self.counters.behind.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(NoAnswer::Refused) => {
+                    self.counters.refused.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+        None
+    }
+
+    /// Asks again if the node is behind: it gets purges within milliseconds.
+    async fn ask_patiently(
+        &self,
+        peer: &Peer,
+        target: &PathAndQuery,
+        fields: &(impl Fn() -> HeaderMap + Send + Sync),
+    ) -> Result<Response<OriginBody>, NoAnswer> {
+        for pause in limits::PEER_BEHIND_PAUSES {
+            match peer.ask(Method::GET, target, fields).await {
+                Err(NoAnswer::Behind) => sleep(pause).await,
+                answered => return answered,
+            }
+        }
+        peer.ask(Method::GET, target, fields).await
+    }
+
+    /// Returns a node, with the connections to it. A node with another address is another one.
+    fn peer(&self, owner: &Owner) -> Option<Arc<Peer>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(peer) = known.get(&owner.node)
+            && peer.owner == *owner
+        {
+            return Some(Arc::clone(peer));
+        }
+        if known.len() >= limits::PEERS {
+            known.clear();
+        }
+        let tls = Arc::clone(&self.tls().current);
+        let peer = Arc::new(Peer::new(owner, &tls, &self.config)?);
+        known.insert(Arc::clone(&owner.node), Arc::clone(&peer));
+        Some(peer)
+    }
+
+    fn tls(&self) -> MutexGuard<'_, Tls> {
+        self.tls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Uses changed certificates for new connections. Broken ones are in the log: the listener of
+    /// this node reads the same files.
+    fn read_again(&self) {
+        let now = stamps(&self.peers);
+        if self.tls().stamps == now {
+            return;
+        }
+        let read = client_config(&self.peers);
+        let mut tls = self.tls();
+        tls.stamps = now;
+        if let Ok(read) = read {
+            tls.current = read;
+            drop(tls);
+            self.known
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clear();
+        }
+    }
+
+    /// Closes idle connections, and looks whether the certificates have changed.
+    pub(crate) fn sweep(&self) {
+        self.read_again();
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        for peer in known.values() {
+            peer.server.sweep();
+        }
+    }
+}
+
+impl Peer {
+    fn new(owner: &Owner, tls: &Arc<ClientConfig>, config: &HttpConfig) -> Option<Peer> {
+        // The certificate has the name; the address comes from the list of members.
+        let uri = format!("https://{}:{}", owner.node, owner.address.port());
+        let uri: Uri = uri.parse().ok()?;
+        let timeouts = Timeouts {
+            origin_connect: limits::PEER_CONNECT,
+            // The node itself waits for the origin.
+            origin_response: config.timeouts.origin_response + limits::PEER_LEFT_OUT,
+            ..config.timeouts
+        };
+        let server = Server::new(&uri, Some(tls), timeouts, config.limits.headers())?;
+        Some(Peer {
+            owner: owner.clone(),
+            server: Arc::new(server.at(owner.address.ip())),
+            left_out: Mutex::default(),
+            sign_of_life: tokio::sync::Mutex::default(),
+        })
+    }
+
+    fn is_left_out(&self) -> bool {
+        let mut left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        if left_out.is_some_and(|until| until <= Instant::now()) {
+            *left_out = None;
+        }
+        left_out.is_some()
+    }
+
+    fn leave_out(&self) {
+        let mut left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        if left_out.is_none() {
+            let (node, address) = (&*self.owner.node, self.owner.address);
+            tracing::warn!(node, %address, "[fleet.peers]: a node does not answer: it is left out");
+        }
+        *left_out = Some(Instant::now() + limits::PEER_LEFT_OUT);
+    }
+
+    /// Sends a request. While its response does not come, asks the node whether it is there.
+    async fn ask(
+        &self,
+        method: Method,
+        target: &PathAndQuery,
+        fields: &(impl Fn() -> HeaderMap + Send + Sync),
+    ) -> Result<Response<OriginBody>, NoAnswer> {
+        let request = || {
+            let mut request = Request::new(Upload::empty());
+            *request.method_mut() = method.clone();
+            *request.uri_mut() = Uri::from(target.clone());
+            *request.headers_mut() = fields();
+            request
+        };
+        let mut asked = pin!(self.server.ask(request(), request));
+        let response = tokio::select! {
+            biased;
+            answered = asked.as_mut() => answered,
+            () = self.is_gone() => return Err(NoAnswer::Silent),
+        };
+        let response: Response<ReceivedBody> = response.map_err(|failed: Failed| {
+            let node = &*self.owner.node;
+            tracing::debug!(
+                node,
+                reason = failed.reason,
+                "a node of the fleet does not answer"
+            );
+            NoAnswer::Silent
+        })?;
+        match (response.status(), response.headers().get(LARDER_PEER)) {
+            (_, Some(reason)) if *reason == BEHIND => Err(NoAnswer::Behind),
+            (
+                StatusCode::BAD_GATEWAY
+                | StatusCode::SERVICE_UNAVAILABLE
+                | StatusCode::GATEWAY_TIMEOUT,
+                _,
+            ) => Err(NoAnswer::Refused),
+            _ => {
+                let mut response = response.map(|body| OriginBody::Received(body, None));
+                response.extensions_mut().insert(FromPeer);
+                Ok(response)
+            }
+        }
+    }
+
+    /// Ends when the node gives no sign of life.
+    async fn is_gone(&self) {
+        let mut pause = limits::PEER_SILENCE;
+        loop {
+            let since = Instant::now();
+            sleep(pause).await;
+            if !self.gives_sign_of_life(since).await {
+                return;
+            }
+            pause = limits::PEER_SIGN_AGAIN;
+        }
+    }
+
+    /// Asks the node whether it is there (RFC 9110, section 9.3.7), unless another request has done
+    /// so since then.
+    async fn gives_sign_of_life(&self, since: Instant) -> bool {
+        let mut last = self.sign_of_life.lock().await;
+        if let Some((at, was_there)) = *last
+            && at >= since
+        {
+            return was_there;
+        }
+        let ask = || {
+            let mut request = Request::new(Upload::empty());
+            *request.method_mut() = Method::OPTIONS;
+            *request.uri_mut() = Uri::from_static("*");
+            if let Ok(host) = HeaderValue::from_str(&self.owner.node) {
+                request.headers_mut().insert(::http::header::HOST, host);
+            }
+            request
+        };
+        let answer = timeout(limits::PEER_SIGN, self.server.ask(ask(), ask)).await;
+        let is_there = matches!(answer, Ok(Ok(_)));
+        *last = Some((Instant::now(), is_there));
+        is_there
+    }
+}
+
+/// The pauses stay below the time after which a client notices.
+const _: () = {
+    let mut all = Duration::ZERO;
+    let mut at = 0;
+    while at < limits::PEER_BEHIND_PAUSES.len() {
+        all = all.saturating_add(limits::PEER_BEHIND_PAUSES[at]);
+        at += 1;
+    }
+    assert!(all.as_millis() <= 100);
+};
