@@ -42,7 +42,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod config;
 mod control;
+mod control_plane;
+mod data_plane;
 mod drop_reason;
 mod face;
 mod forwarder;
@@ -58,11 +61,13 @@ mod tables;
 mod tier;
 mod verification;
 
+pub use config::Config;
 pub use control::authority::{Authorized, Rule};
+pub use control::change::Change;
 pub use control::shard_queries::{Report, ShardQuery};
 pub use drop_reason::{Detail, DropCounters, DropReason, Dropped};
 pub use face::{FaceConfig, FaceCounters, FaceId, LinkType, Persistency, Scope};
-pub use forwarder::{Change, Config, Forwarder};
+pub use forwarder::Forwarder;
 pub use outbox::{Body, FaceAnswer, FaceRequest, HostRequest, Outbox, Send};
 pub use pipeline::Received;
 #[doc(hidden)]

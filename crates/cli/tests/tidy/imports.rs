@@ -28,6 +28,7 @@ const LAYERS: [(&str, &[&[&str]]); 6] = [
         &[
             &["limits", "drop_reason", "local_names"],
             &[
+                "config",
                 "face",
                 "tables",
                 "outbox",
@@ -38,9 +39,11 @@ const LAYERS: [(&str, &[&[&str]]); 6] = [
                 "verification",
                 "control",
             ],
+            &["data_plane"],
+            &["control_plane"],
             &["forwarder"],
             &["pipeline"],
-            &["management", "account"],
+            &["management"],
         ],
     ),
     (

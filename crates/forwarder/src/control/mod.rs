@@ -1,6 +1,7 @@
 //! The state of management between packets. `management/` has the protocol.
 
 pub(crate) mod authority;
+pub(crate) mod change;
 pub(crate) mod datasets;
 pub(crate) mod erasure;
 pub(crate) mod events;

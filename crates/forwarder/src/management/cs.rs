@@ -9,7 +9,7 @@
 //! under the prefix, because it does not know how much it has there. The response comes when a
 //! restart can no longer bring the Data back.
 
-use super::control_plane::ControlPlane;
+use super::managed_forwarder::ManagedForwarder;
 use super::{Content, Refusal, Reply, Request, ShardQuery, require};
 use crate::control::erasure::Erasure;
 use crate::limits::NOMINAL_PACKET_BYTES;
@@ -22,7 +22,7 @@ use larder_policy::SpecError;
 use larder_units::{ByteSize, Time};
 
 pub(super) fn config(
-    control: &mut dyn ControlPlane,
+    forwarder: &mut dyn ManagedForwarder,
     request: &Request<'_>,
     _: &mut Outbox,
 ) -> Result<Reply, Refusal> {
@@ -39,19 +39,19 @@ pub(super) fn config(
         Some(text) => {
             let refused = |error: SpecError| (406, format!("policy {text}: {error}"));
             let spec = text.parse().map_err(refused)?;
-            control
+            forwarder
                 .set_policy(request.now, &spec, capacity)
                 .map_err(refused)?;
         }
         None => capacity
             .into_iter()
-            .for_each(|capacity| control.set_capacity(request.now, capacity)),
+            .for_each(|capacity| forwarder.set_capacity(request.now, capacity)),
     }
-    let (admits, serves) = control.serving();
+    let (admits, serves) = forwarder.serving();
     let admits = parameters.flag(FLAG_CS_ADMIT).unwrap_or(admits);
     let serves = parameters.flag(FLAG_CS_SERVE).unwrap_or(serves);
-    control.set_serving(admits, serves);
-    let info = information(control);
+    forwarder.set_serving(admits, serves);
+    let info = information(forwarder);
     Ok(Reply::Done(ControlParameters {
         capacity: Some(info.capacity),
         flags: Some(info.flags),
@@ -62,7 +62,7 @@ pub(super) fn config(
 }
 
 pub(super) fn erase(
-    control: &mut dyn ControlPlane,
+    forwarder: &mut dyn ManagedForwarder,
     request: &Request<'_>,
     out: &mut Outbox,
 ) -> Result<Reply, Refusal> {
@@ -77,7 +77,7 @@ pub(super) fn erase(
         erased: 0,
         more: false,
     };
-    let done = control.erase(
+    let done = forwarder.erase(
         request.now,
         request.from,
         request.interest.name,
@@ -88,24 +88,24 @@ pub(super) fn erase(
 }
 
 pub(super) fn info(
-    control: &dyn ControlPlane,
+    forwarder: &dyn ManagedForwarder,
     _: Time,
     _: NameRef<'_>,
     content: &mut Content,
 ) -> Result<(), Refusal> {
-    content.push(&information(control))
+    content.push(&information(forwarder))
 }
 
 /// Larder's own dataset: the stored objects under a prefix. The last component of the dataset's
 /// name holds the prefix, a Name; without it, the dataset has every object.
 pub(super) fn query(
-    control: &dyn ControlPlane,
+    forwarder: &dyn ManagedForwarder,
     now: Time,
     name: NameRef<'_>,
     content: &mut Content,
 ) -> Result<(), Refusal> {
     let prefix = queried(name).map_err(|error| (400, format!("malformed prefix: {error}")))?;
-    let mut objects = control.stored(now, prefix.as_name());
+    let mut objects = forwarder.stored(now, prefix.as_name());
     objects.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     objects.iter().try_for_each(|object| content.push(object))
 }
@@ -126,12 +126,12 @@ fn queried(name: NameRef<'_>) -> Result<Name, DecodeError> {
 /// Larder's own dataset: hits and misses by prefix, if the host counts them
 /// ([`crate::Forwarder::set_figures_by_prefix`]).
 pub(super) fn prefixes(
-    control: &dyn ControlPlane,
+    forwarder: &dyn ManagedForwarder,
     _: Time,
     _: NameRef<'_>,
     content: &mut Content,
 ) -> Result<(), Refusal> {
-    let Some(prefixes) = control.figures_by_prefix() else {
+    let Some(prefixes) = forwarder.figures_by_prefix() else {
         return Err((
             404,
             "nothing is counted by prefix: set [ndn] count_by in the configuration".to_owned(),
@@ -147,11 +147,11 @@ pub(super) fn prefixes(
     })
 }
 
-fn information(control: &dyn ControlPlane) -> CsInfo {
-    let stats = control.stats();
-    let capacity = control.capacity().bytes();
-    let (admits, serves) = control.serving();
-    let tier = control.tier();
+fn information(forwarder: &dyn ManagedForwarder) -> CsInfo {
+    let stats = forwarder.stats();
+    let capacity = forwarder.capacity().bytes();
+    let (admits, serves) = forwarder.serving();
+    let tier = forwarder.tier();
     CsInfo {
         capacity: capacity / NOMINAL_PACKET_BYTES,
         flags: u64::from(admits) * FLAG_CS_ADMIT + u64::from(serves) * FLAG_CS_SERVE,
@@ -160,7 +160,7 @@ fn information(control: &dyn ControlPlane) -> CsInfo {
         misses: stats.content_store.misses,
         capacity_bytes: Some(capacity),
         used_bytes: Some(stats.content_store_bytes),
-        policy: Some(control.policy().to_string()),
+        policy: Some(forwarder.policy().to_string()),
         disk_capacity_bytes: tier.map(|tier| tier.capacity.bytes()),
         disk_used_bytes: tier.map(|tier| tier.used.bytes()),
         disk_entries: tier.map(|tier| tier.entries as u64),

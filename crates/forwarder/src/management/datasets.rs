@@ -3,7 +3,7 @@
 //! An Interest with CanBePrefix for the dataset's name creates a version. Larder keeps it while the
 //! consumer fetches its segments, so they all show the same moment.
 
-use super::control_plane::DatasetFn;
+use super::managed_forwarder::DatasetFn;
 use super::{Outcome, refusal};
 use crate::control::datasets::{Content, Rendition};
 use crate::forwarder::Forwarder;
@@ -27,13 +27,15 @@ impl Forwarder {
             Place::Whole => self.render(now, interest.name, function),
             Place::Version if !interest.can_be_prefix => None,
             Place::Version => self
+                .control
                 .management
                 .datasets
                 .find(interest.name)
                 .and_then(|found| found.segment(0)),
             Place::Segment(number) => {
                 let versioned = interest.name.without_last();
-                self.management
+                self.control
+                    .management
                     .datasets
                     .find(versioned)
                     .and_then(|found| found.segment(number))
@@ -70,8 +72,8 @@ impl Forwarder {
         };
         let version = self
             .unix_millis(now)
-            .max(self.management.datasets.last_version + 1);
-        self.management.datasets.last_version = version;
+            .max(self.control.management.datasets.last_version + 1);
+        self.control.management.datasets.last_version = version;
         let mut name = name.to_name();
         name.push_version(version);
         let rendition = Rendition {
@@ -81,7 +83,7 @@ impl Forwarder {
             content_type,
         };
         let first = rendition.segment(0);
-        self.management.datasets.keep(rendition);
+        self.control.management.datasets.keep(rendition);
         first
     }
 }

@@ -20,7 +20,7 @@ impl Forwarder {
         {
             return Outcome::Unknown;
         }
-        let events = &mut self.management.events;
+        let events = &mut self.control.management.events;
         let next = events.next();
         let asked = name.component(super::PREFIX_COMPONENTS);
         let number = match asked {
@@ -48,10 +48,10 @@ impl Forwarder {
 
     /// Sends new events to the subscribers that wait.
     pub(crate) fn publish_events(&mut self, now: Time, out: &mut Outbox) {
-        let next = self.management.events.next();
-        let new = std::mem::take(&mut self.management.events.unpublished) as u64;
+        let next = self.control.management.events.next();
+        let new = std::mem::take(&mut self.control.management.events.unpublished) as u64;
         for number in next - new..next {
-            if let Some(data) = self.management.events.data(number) {
+            if let Some(data) = self.control.management.events.data(number) {
                 self.publish(now, data, out);
             }
         }

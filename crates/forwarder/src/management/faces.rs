@@ -2,7 +2,7 @@
 //! sockets. A command that needs a socket sends the host a [`HostRequest`] and waits for its
 //! answer.
 
-use super::control_plane::ControlPlane;
+use super::managed_forwarder::ManagedForwarder;
 use super::{Content, Refusal, Reply, Request, content_data, refusal, require};
 use crate::control::pending_faces::Pending;
 use crate::face::{FaceConfig, FaceId, Persistency, Scope};
@@ -18,7 +18,7 @@ use larder_packet::{ControlParameters, ControlResponse, NameRef};
 use larder_units::Time;
 
 pub(super) fn create(
-    control: &mut dyn ControlPlane,
+    forwarder: &mut dyn ManagedForwarder,
     request: &Request<'_>,
     out: &mut Outbox,
 ) -> Result<Reply, Refusal> {
@@ -30,7 +30,7 @@ pub(super) fn create(
         return Err((406, "an on-demand face is made by its peer".to_owned()));
     }
     let mtu = mtu(parameters)?;
-    let pending = control.pending_faces();
+    let pending = forwarder.pending_faces();
     if pending.commands.len() >= FACES_BEING_CREATED {
         return Err((507, "too many faces are being made".to_owned()));
     }
@@ -62,17 +62,22 @@ impl Forwarder {
     /// Takes the host's answer to a [`FaceRequest`]. The response to the command is in `out`.
     pub fn on_face_answer(&mut self, now: Time, ticket: u64, answer: FaceAnswer, out: &mut Outbox) {
         out.clear();
-        self.clock = now;
-        let Some(Pending { from, command }) =
-            self.management.pending_faces.commands.remove(&ticket)
+        self.control.clock = now;
+        let Some(Pending { from, command }) = self
+            .control
+            .management
+            .pending_faces
+            .commands
+            .remove(&ticket)
         else {
             return;
         };
         let made = |face: FaceId, status_code: u64, status_text: &str| {
             let body = self
+                .data
                 .faces
                 .get(face)
-                .map(|made| new_face(face, &made.config, self.max_packet_bytes))?;
+                .map(|made| new_face(face, &made.config, self.data.max_packet_bytes))?;
             Some(
                 NewFaceResponse {
                     status_code,
@@ -105,14 +110,14 @@ impl Forwarder {
 }
 
 pub(super) fn update(
-    control: &mut dyn ControlPlane,
+    forwarder: &mut dyn ManagedForwarder,
     request: &Request<'_>,
     out: &mut Outbox,
 ) -> Result<Reply, Refusal> {
     let parameters = &request.parameters;
     request.check_mask()?;
     let id = request.face();
-    let Some(config) = control.face(id) else {
+    let Some(config) = forwarder.face(id) else {
         return Err((404, format!("there is no face {id}")));
     };
     let mut config = config.clone();
@@ -165,14 +170,14 @@ pub(super) fn update(
     if let Some(bytes) = parameters.default_congestion_threshold {
         config.default_congestion_threshold = bytes;
     }
-    let body = properties(id, &config, control.max_packet_bytes());
-    control.configure_face(id, config);
+    let body = properties(id, &config, forwarder.max_packet_bytes());
+    forwarder.configure_face(id, config);
     out.requests.push(HostRequest::UpdateFace(id));
     Ok(Reply::Done(body))
 }
 
 pub(super) fn destroy(
-    control: &mut dyn ControlPlane,
+    forwarder: &mut dyn ManagedForwarder,
     request: &Request<'_>,
     out: &mut Outbox,
 ) -> Result<Reply, Refusal> {
@@ -181,7 +186,7 @@ pub(super) fn destroy(
         "FaceId",
     )?);
     // As in NFD, the command succeeds if the face does not exist.
-    if control.face(id).is_some() {
+    if forwarder.face(id).is_some() {
         out.requests.push(HostRequest::DestroyFace(id));
     }
     Ok(Reply::Done(ControlParameters {
@@ -191,20 +196,20 @@ pub(super) fn destroy(
 }
 
 pub(super) fn list(
-    control: &dyn ControlPlane,
+    forwarder: &dyn ManagedForwarder,
     _: Time,
     _: NameRef<'_>,
     content: &mut Content,
 ) -> Result<(), Refusal> {
-    let max_packet_bytes = control.max_packet_bytes();
-    control
+    let max_packet_bytes = forwarder.max_packet_bytes();
+    forwarder
         .faces()
         .iter()
         .try_for_each(|face| content.push(&status(face, max_packet_bytes)))
 }
 
 pub(super) fn query(
-    control: &dyn ControlPlane,
+    forwarder: &dyn ManagedForwarder,
     _: Time,
     name: NameRef<'_>,
     content: &mut Content,
@@ -212,8 +217,8 @@ pub(super) fn query(
     let filter = require(name.component(super::PREFIX_COMPONENTS), "FaceQueryFilter")?;
     let filter = FaceQueryFilter::decode(filter.value)
         .map_err(|error| (400, format!("malformed filter: {error}")))?;
-    let max_packet_bytes = control.max_packet_bytes();
-    let faces = control.faces();
+    let max_packet_bytes = forwarder.max_packet_bytes();
+    let faces = forwarder.faces();
     let statuses = faces.iter().map(|face| status(face, max_packet_bytes));
     statuses
         .filter(|status| matches(&filter, status))
@@ -221,12 +226,12 @@ pub(super) fn query(
 }
 
 pub(super) fn channels(
-    control: &dyn ControlPlane,
+    forwarder: &dyn ManagedForwarder,
     _: Time,
     _: NameRef<'_>,
     content: &mut Content,
 ) -> Result<(), Refusal> {
-    let channels = control.channels().iter();
+    let channels = forwarder.channels().iter();
     channels.into_iter().try_for_each(|uri| {
         content.push(&ChannelStatus {
             local_uri: uri.clone(),

@@ -4,7 +4,7 @@
 //! The RIB holds such a next hop as a route with an origin of its own. `rib/list` does not list it,
 //! and longer prefixes do not inherit it.
 
-use super::control_plane::ControlPlane;
+use super::managed_forwarder::ManagedForwarder;
 use super::{Content, Refusal, Reply, Request, require, rib};
 use crate::outbox::Outbox;
 use crate::tables::rib::{ORIGIN_FIB, Route};
@@ -13,7 +13,7 @@ use larder_packet::{ControlParameters, NameRef};
 use larder_units::Time;
 
 pub(super) fn add_next_hop(
-    control: &mut dyn ControlPlane,
+    forwarder: &mut dyn ManagedForwarder,
     request: &Request<'_>,
     _: &mut Outbox,
 ) -> Result<Reply, Refusal> {
@@ -26,7 +26,7 @@ pub(super) fn add_next_hop(
         flags: 0,
         expires: None,
     };
-    control.add_route(&prefix, route).map_err(rib::refused)?;
+    forwarder.add_route(&prefix, route).map_err(rib::refused)?;
     Ok(Reply::Done(ControlParameters {
         name: Some(prefix),
         face_id: Some(face.0),
@@ -36,13 +36,13 @@ pub(super) fn add_next_hop(
 }
 
 pub(super) fn remove_next_hop(
-    control: &mut dyn ControlPlane,
+    forwarder: &mut dyn ManagedForwarder,
     request: &Request<'_>,
     _: &mut Outbox,
 ) -> Result<Reply, Refusal> {
     let prefix = require(request.parameters.name.clone(), "Name")?;
     let face = request.face();
-    control.remove_route(&prefix, face, ORIGIN_FIB);
+    forwarder.remove_route(&prefix, face, ORIGIN_FIB);
     Ok(Reply::Done(ControlParameters {
         name: Some(prefix),
         face_id: Some(face.0),
@@ -51,12 +51,12 @@ pub(super) fn remove_next_hop(
 }
 
 pub(super) fn list(
-    control: &dyn ControlPlane,
+    forwarder: &dyn ManagedForwarder,
     _: Time,
     _: NameRef<'_>,
     content: &mut Content,
 ) -> Result<(), Refusal> {
-    control.next_hops(&mut |name, next_hops| {
+    forwarder.next_hops(&mut |name, next_hops| {
         let records = next_hops.iter().map(|hop| NextHopRecord {
             face_id: hop.face.0,
             cost: hop.cost,

@@ -5,7 +5,7 @@
 //! Interests at once. An Interest that has to wait (for a face that the host creates, or for the
 //! next face event) pends in the PIT as any other, so the PIT handles several consumers, PIT tokens
 //! and lifetimes. Each module of the protocol has a file, and each verb a row in [`VERBS`]. These
-//! files use the forwarder through [`ControlPlane`].
+//! files use the forwarder through [`ManagedForwarder`].
 //!
 //! ```text
 //! Interest ─► VERBS ─┬─ command: authority ─► function ─┬─► ControlResponse
@@ -19,12 +19,12 @@
 //!
 //! Missing: `/localhop` beyond the commands of `rib`.
 
-mod control_plane;
 mod cs;
 mod datasets;
 mod events;
 mod faces;
 mod fib;
+mod managed_forwarder;
 mod readvertise;
 mod rib;
 mod shard_query;
@@ -42,12 +42,12 @@ use crate::outbox::{Body, Outbox};
 use crate::pipeline::link_service::Arrival;
 use crate::tables::pit::OutRecord;
 use bytes::Bytes;
-use control_plane::{ControlPlane, DatasetFn};
 use larder_packet::{
     ControlParameters, ControlResponse, Data, DataBuilder, DigestSigner, Interest, LpHeader,
     NackReason, NameRef, types,
 };
 use larder_units::Time;
+use managed_forwarder::{DatasetFn, ManagedForwarder};
 
 /// A command: its sender and its parameters.
 struct Request<'a> {
@@ -68,7 +68,7 @@ enum Reply {
     Later,
 }
 
-type CommandFn = fn(&mut dyn ControlPlane, &Request<'_>, &mut Outbox) -> Result<Reply, Refusal>;
+type CommandFn = fn(&mut dyn ManagedForwarder, &Request<'_>, &mut Outbox) -> Result<Reply, Refusal>;
 
 /// The kind of a verb.
 enum Kind {
@@ -207,7 +207,7 @@ impl Forwarder {
         out: &mut Outbox,
     ) -> Result<(), Dropped> {
         // The same Interest waits already: this is one more consumer.
-        let outcome = match self.pit.find(hash, interest) {
+        let outcome = match self.data.pit.find(hash, interest) {
             Some(_) => Outcome::Wait,
             None => self.answer(arrival, interest, hash, out)?,
         };
@@ -218,7 +218,7 @@ impl Forwarder {
             }
             Outcome::Wait => self.wait_for_management(arrival, interest, hash),
             Outcome::Unknown => {
-                self.drops.count(DropReason::NoRoute);
+                self.data.drops.count(DropReason::NoRoute);
                 self.on_outgoing_nack(arrival, interest, NackReason::NoRoute, out);
                 Ok(())
             }
@@ -274,6 +274,7 @@ impl Forwarder {
             ..
         } = *arrival;
         let face = self
+            .data
             .faces
             .get(from)
             .ok_or(Dropped::new(DropReason::NoFace))?;
@@ -284,7 +285,7 @@ impl Forwarder {
             pending_faces,
             shard_queries,
             ..
-        } = &self.management;
+        } = &self.control.management;
         if pending_faces.contains(from, interest.name)
             || shard_queries.contains(from, interest.name)
         {
@@ -300,9 +301,9 @@ impl Forwarder {
             .name
             .component(0)
             .is_some_and(|first| first.value == b"localhop");
-        let authority = &mut self.management.authority;
+        let authority = &mut self.control.management.authority;
         if let Err(refused) =
-            authority.authorize(unix_millis, interest, &self.hasher, module, localhop)
+            authority.authorize(unix_millis, interest, &self.data.hasher, module, localhop)
         {
             // The response is not remembered: the command changed nothing, and an unauthorized
             // sender must not take memory.
@@ -336,7 +337,7 @@ impl Forwarder {
     }
 
     fn remember_command(&mut self, from: FaceId, hash: u64, response: &Bytes) {
-        if let Some(face) = self.faces.get_mut(from) {
+        if let Some(face) = self.data.faces.get_mut(from) {
             face.replay.remember(hash, response.clone());
         }
     }
@@ -351,11 +352,11 @@ impl Forwarder {
         let Arrival {
             now, face, header, ..
         } = *arrival;
-        let pending = self.pit.find(hash, interest);
+        let pending = self.data.pit.find(hash, interest);
         let (slot, lifetime) =
             self.insert_in_record(now, face, interest, hash, pending, header.pit_token)?;
         let (nonce, expires) = (interest.nonce.unwrap_or_default(), now + lifetime);
-        let records = &mut self.pit.entry_mut(slot).out_records;
+        let records = &mut self.data.pit.entry_mut(slot).out_records;
         if records.is_empty() {
             records.push(OutRecord {
                 face: FaceId::INTERNAL,
@@ -378,7 +379,7 @@ impl Forwarder {
         };
         let arrival = Arrival::internal(now, &header, wire.clone());
         if let Ok(data) = Data::decode(&wire) {
-            let hash = self.hasher.hash(data.name.as_bytes());
+            let hash = self.data.hasher.hash(data.name.as_bytes());
             let _ = self.on_incoming_data(&arrival, &data, hash, out);
         }
     }

@@ -38,14 +38,14 @@ impl Forwarder {
     /// Advertises the prefixes of applications to the routing daemon of this machine, or withdraws
     /// them.
     pub fn set_readvertise(&mut self, is_on: bool) {
-        self.management.readvertise.is_on = is_on;
+        self.control.management.readvertise.is_on = is_on;
         self.find_routing_daemon();
         self.readvertise_all();
     }
 
     /// Notes which of these prefixes are to be advertised now. The routes have changed already.
     pub(crate) fn note_readvertised(&mut self, updates: &[FibUpdate]) {
-        if self.management.readvertise.is_unused() {
+        if self.control.management.readvertise.is_unused() {
             return;
         }
         if updates
@@ -63,8 +63,8 @@ impl Forwarder {
     }
 
     fn readvertise_all(&mut self) {
-        let mut names = self.management.readvertise.names();
-        for (prefix, _) in self.rib.iter() {
+        let mut names = self.control.management.readvertise.names();
+        for (prefix, _) in self.control.rib.iter() {
             names.push(prefix.clone());
         }
         for name in names {
@@ -73,13 +73,16 @@ impl Forwarder {
     }
 
     fn note_prefix(&mut self, prefix: &Name) {
-        let cost = self.advertised_cost(prefix.as_name(), self.rib.of(prefix));
-        self.management.readvertise.set(self.clock, prefix, cost);
+        let cost = self.advertised_cost(prefix.as_name(), self.control.rib.of(prefix));
+        self.control
+            .management
+            .readvertise
+            .set(self.control.clock, prefix, cost);
     }
 
     /// Returns the cost to advertise, or `None` if the prefix is not to be advertised.
     fn advertised_cost(&self, prefix: NameRef<'_>, routes: &[Route]) -> Option<u64> {
-        let readvertise = &self.management.readvertise;
+        let readvertise = &self.control.management.readvertise;
         if !readvertise.is_on || is_localhost(prefix) || is_localhop(prefix) {
             return None;
         }
@@ -98,9 +101,14 @@ impl Forwarder {
         let mut faces = Vec::new();
         for components in (DAEMON_COMPONENTS..=PARAMETERS).rev() {
             // The prefix's own routes: a default route that it inherits is not the daemon's.
-            for route in self.rib.of(&name.as_name().prefix(components).to_name()) {
+            for route in self
+                .control
+                .rib
+                .of(&name.as_name().prefix(components).to_name())
+            {
                 if !faces.contains(&route.face)
                     && self
+                        .data
                         .faces
                         .get(route.face)
                         .is_some_and(|face| face.is_local())
@@ -112,18 +120,21 @@ impl Forwarder {
                 break;
             }
         }
-        self.management.readvertise.set_daemon(self.clock, faces)
+        self.control
+            .management
+            .readvertise
+            .set_daemon(self.control.clock, faces)
     }
 
     /// Sends the commands that are due.
     pub(crate) fn readvertise(&mut self, now: Time, out: &mut Outbox) {
-        while let Some((prefix, cost)) = self.management.readvertise.next(now) {
+        while let Some((prefix, cost)) = self.control.management.readvertise.next(now) {
             let packet = Bytes::from(self.readvertise_command(now, &prefix, cost));
             let Ok(interest) = Interest::decode(&packet) else {
                 return;
             };
             let hash = self.hash_of(interest.name);
-            self.management.readvertise.sent(now, &prefix, hash);
+            self.control.management.readvertise.sent(now, &prefix, hash);
             let arrival = Arrival::internal(now, &LpHeader::EMPTY, packet.clone());
             // A drop is counted below. The command is repeated as if it had got no answer.
             if let Err(dropped) =
@@ -146,7 +157,7 @@ impl Forwarder {
             ..ControlParameters::default()
         };
         name.push_generic(&parameters.encode());
-        let signature_nonce = self.nonces.bits().to_be_bytes();
+        let signature_nonce = self.data.nonces.bits().to_be_bytes();
         let time = Some(self.unix_millis(now));
         let freshness = SignatureFreshness {
             nonce: Some(&signature_nonce),
@@ -155,7 +166,7 @@ impl Forwarder {
         };
         InterestBuilder::new(name)
             .must_be_fresh(true)
-            .nonce(self.nonces.bits() as u32)
+            .nonce(self.data.nonces.bits() as u32)
             .lifetime(READVERTISE_LIFETIME)
             .application_parameters(&[])
             .sign(&DigestSigner, freshness)
@@ -180,7 +191,8 @@ impl Forwarder {
         let is_accepted =
             ControlResponse::decode(data.content).is_ok_and(|response| response.status_code < 400);
         let hash = self.hash_of(data.name);
-        self.management
+        self.control
+            .management
             .readvertise
             .answered(now, &prefix, hash, is_accepted);
     }

@@ -3,7 +3,7 @@
 //! A remote application (`/localhop/nfd`) registers routes to its own face only, and neither `/`
 //! nor a local prefix.
 
-use super::control_plane::ControlPlane;
+use super::managed_forwarder::ManagedForwarder;
 use super::{Content, Refusal, Reply, Request, require};
 use crate::face::FaceId;
 use crate::limits::LARGEST_ORIGIN;
@@ -23,7 +23,7 @@ const ANNOUNCEMENT_COST: u64 = 2048;
 const NEVER: Duration = Duration::from_millis(i64::MAX as u64);
 
 pub(super) fn register(
-    control: &mut dyn ControlPlane,
+    forwarder: &mut dyn ManagedForwarder,
     request: &Request<'_>,
     _: &mut Outbox,
 ) -> Result<Reply, Refusal> {
@@ -42,17 +42,17 @@ pub(super) fn register(
         flags: flags.unwrap_or(CHILD_INHERIT),
         expires: expiration.and_then(|period| expiry(request.now, period)),
     };
-    add(control, request.now, prefix, route)
+    add(forwarder, request.now, prefix, route)
 }
 
 pub(super) fn unregister(
-    control: &mut dyn ControlPlane,
+    forwarder: &mut dyn ManagedForwarder,
     request: &Request<'_>,
     _: &mut Outbox,
 ) -> Result<Reply, Refusal> {
     let (prefix, face) = prefix_and_face(request)?;
     let origin = origin_of(request.parameters.origin)?;
-    control.remove_route(&prefix, face, origin);
+    forwarder.remove_route(&prefix, face, origin);
     Ok(Reply::Done(ControlParameters {
         name: Some(prefix),
         face_id: Some(face.0),
@@ -64,7 +64,7 @@ pub(super) fn unregister(
 /// Adds the route of a prefix announcement, which is a Data in the ApplicationParameters. The next
 /// hop is the face that sent the command (NFD wiki, "PrefixAnnouncement").
 pub(super) fn announce(
-    control: &mut dyn ControlPlane,
+    forwarder: &mut dyn ManagedForwarder,
     request: &Request<'_>,
     _: &mut Outbox,
 ) -> Result<Reply, Refusal> {
@@ -86,7 +86,7 @@ pub(super) fn announce(
         flags: CHILD_INHERIT,
         expires: expiry(request.now, expiration),
     };
-    add(control, request.now, prefix, route)
+    add(forwarder, request.now, prefix, route)
 }
 
 /// Returns the time at which a route with this ExpirationPeriod ends, if it ends.
@@ -96,7 +96,7 @@ fn expiry(now: Time, period: Duration) -> Option<Time> {
 }
 
 fn add(
-    control: &mut dyn ControlPlane,
+    forwarder: &mut dyn ManagedForwarder,
     now: Time,
     prefix: Name,
     route: Route,
@@ -109,7 +109,7 @@ fn add(
         expiration: route.expires.map(|at| at.since(now)),
         ..ControlParameters::default()
     };
-    control.add_route(&prefix, route).map_err(refused)?;
+    forwarder.add_route(&prefix, route).map_err(refused)?;
     Ok(Reply::Done(ControlParameters {
         name: Some(prefix),
         ..body
@@ -167,12 +167,12 @@ pub(super) fn refused(error: RouteError) -> Refusal {
 }
 
 pub(super) fn list(
-    control: &dyn ControlPlane,
+    forwarder: &dyn ManagedForwarder,
     now: Time,
     _: NameRef<'_>,
     content: &mut Content,
 ) -> Result<(), Refusal> {
-    control.routes(&mut |name, routes| {
+    forwarder.routes(&mut |name, routes| {
         let record = |route: &Route| RouteRecord {
             face_id: route.face.0,
             origin: route.origin,

@@ -2,7 +2,7 @@
 //! erasure of stored objects. The Content Store's second tier is asked to make an erasure durable.
 //! The command or dataset pends in the meantime, as a `faces/create` does.
 
-use super::control_plane::DatasetFn;
+use super::managed_forwarder::DatasetFn;
 use super::{Outcome, Refusal, dataset_of, ok, refusal, response_data};
 use crate::control::erasure::Erasure;
 use crate::control::shard_queries::{Goal, PendingQuery, Report, ShardQuery};
@@ -38,15 +38,15 @@ impl Forwarder {
         question: fn(NameRef<'_>) -> Option<ShardQuery>,
         out: &mut Outbox,
     ) -> Result<Outcome, Dropped> {
-        let asks = self.shard.manages() && Forwarder::is_of_whole_dataset(interest);
+        let asks = self.data.shard.manages() && Forwarder::is_of_whole_dataset(interest);
         let Some(question) = asks.then(|| question(interest.name)).flatten() else {
             return Ok(self.on_dataset(arrival.now, interest, function));
         };
-        let shard_queries = &mut self.management.shard_queries;
+        let shard_queries = &mut self.control.management.shard_queries;
         if shard_queries.waiting.len() >= SHARD_QUERIES {
             return Err(Dropped::new(DropReason::PitFull));
         }
-        let others = 1..self.shard.of();
+        let others = 1..self.data.shard.of();
         let goal = Goal::Dataset {
             said: Vec::new(),
             left: others.len(),
@@ -68,8 +68,8 @@ impl Forwarder {
     /// Refuses a command that has to query other shards or the second tier if too many commands
     /// wait already. It is called before the command changes anything.
     pub(super) fn may_ask(&self) -> Result<(), Refusal> {
-        if (self.shard.manages() || self.tier.is_some())
-            && self.management.shard_queries.waiting.len() >= SHARD_QUERIES
+        if (self.data.shard.manages() || self.data.tier.is_some())
+            && self.control.management.shard_queries.waiting.len() >= SHARD_QUERIES
         {
             Err((507, "too many commands wait".to_owned()))
         } else {
@@ -87,7 +87,7 @@ impl Forwarder {
         out: &mut Outbox,
     ) -> Option<Erasure> {
         let next = shard + 1;
-        if next >= self.shard.of() || !self.shard.manages() {
+        if next >= self.data.shard.of() || !self.data.shard.manages() {
             return Some(so_far);
         }
         // If nothing is left to erase, the shard still reports whether it has more.
@@ -96,7 +96,7 @@ impl Forwarder {
             shard: next,
             so_far,
         };
-        let ticket = self.management.shard_queries.add(PendingQuery {
+        let ticket = self.control.management.shard_queries.add(PendingQuery {
             from,
             name: command.to_name(),
             goal,
@@ -118,10 +118,10 @@ impl Forwarder {
         done: Erasure,
         out: &mut Outbox,
     ) -> Option<Erasure> {
-        if self.tier.is_none() || done.goes_on() {
+        if self.data.tier.is_none() || done.goes_on() {
             return Some(done);
         }
-        let ticket = self.management.shard_queries.add(PendingQuery {
+        let ticket = self.control.management.shard_queries.add(PendingQuery {
             from,
             name: command.to_name(),
             goal: Goal::Settle { done },
@@ -147,9 +147,10 @@ impl Forwarder {
             }
             ShardQuery::Stored(prefix) => Report::Stored(self.stored_under(now, prefix.as_name())),
             ShardQuery::Erase(prefix, most, client) => {
-                let (erased, more) = self
-                    .content_store
-                    .erase(now, client, prefix.as_name(), most);
+                let (erased, more) =
+                    self.data
+                        .content_store
+                        .erase(now, client, prefix.as_name(), most);
                 Report::Erased(erased, more)
             }
         }
@@ -159,9 +160,13 @@ impl Forwarder {
     /// to the command or dataset is in `out`.
     pub fn on_report(&mut self, now: Time, ticket: u64, report: Report, out: &mut Outbox) {
         out.clear();
-        self.clock = now;
-        let Some(PendingQuery { from, name, goal }) =
-            self.management.shard_queries.waiting.remove(&ticket)
+        self.control.clock = now;
+        let Some(PendingQuery { from, name, goal }) = self
+            .control
+            .management
+            .shard_queries
+            .waiting
+            .remove(&ticket)
         else {
             return;
         };
@@ -191,16 +196,17 @@ impl Forwarder {
                         said,
                         left: left - 1,
                     };
-                    self.management
+                    self.control
+                        .management
                         .shard_queries
                         .waiting
                         .insert(ticket, PendingQuery { from, name, goal });
                     return;
                 }
-                self.management.shard_queries.said = said;
+                self.control.management.shard_queries.said = said;
                 let first = dataset_of(name.as_name())
                     .and_then(|function| self.render(now, name.as_name(), function));
-                self.management.shard_queries.said.clear();
+                self.control.management.shard_queries.said.clear();
                 if let Some(data) = first {
                     self.publish(now, data, out);
                 }
@@ -253,7 +259,8 @@ impl Forwarder {
     fn figures_of_others(
         &self,
     ) -> impl Iterator<Item = (&Stats, &[(FaceId, FaceCounters)], &[PrefixFigures])> {
-        self.management
+        self.control
+            .management
             .shard_queries
             .said
             .iter()
@@ -267,6 +274,7 @@ impl Forwarder {
 
     pub(super) fn stored_by_others(&self) -> impl Iterator<Item = CsObject> {
         let stored = self
+            .control
             .management
             .shard_queries
             .said
@@ -282,7 +290,7 @@ impl Forwarder {
     /// hold them all, it returns more than fit.
     pub(super) fn stored_under(&self, now: Time, prefix: NameRef<'_>) -> Vec<CsObject> {
         let mut bytes = 0;
-        let entries = self.content_store.under(prefix).take_while(|entry| {
+        let entries = self.data.content_store.under(prefix).take_while(|entry| {
             let fits = bytes <= DATASET_BYTES;
             bytes += LEAST_OBJECT_BYTES + entry.name_bytes().len();
             fits

@@ -1,6 +1,6 @@
 //! `status/general` (NFD wiki, "Forwarder Status").
 
-use super::control_plane::ControlPlane;
+use super::managed_forwarder::ManagedForwarder;
 use super::{Content, Refusal};
 use larder_packet::NameRef;
 use larder_packet::mgmt::ForwarderStatus;
@@ -10,16 +10,16 @@ use larder_units::Time;
 const VERSION: &str = concat!("larder-", env!("CARGO_PKG_VERSION"));
 
 pub(super) fn general(
-    control: &dyn ControlPlane,
+    forwarder: &dyn ManagedForwarder,
     now: Time,
     _: NameRef<'_>,
     content: &mut Content,
 ) -> Result<(), Refusal> {
-    let stats = control.stats();
+    let stats = forwarder.stats();
     content.push_fields(&ForwarderStatus {
         version: VERSION.to_owned(),
-        start_timestamp_ms: control.unix_millis(Time::ZERO),
-        current_timestamp_ms: control.unix_millis(now),
+        start_timestamp_ms: forwarder.unix_millis(Time::ZERO),
+        current_timestamp_ms: forwarder.unix_millis(now),
         // NFD's name tree has an entry for each entry of the tables above it.
         name_tree_entries: (stats.fib_entries + stats.pit_entries) as u64,
         fib_entries: stats.fib_entries as u64,
@@ -34,7 +34,7 @@ pub(super) fn general(
         out_nacks: stats.packets.out_nacks,
         satisfied_interests: stats.satisfied,
         unsatisfied_interests: stats.unsatisfied,
-        configuration: control.configuration().map(str::to_owned),
+        configuration: forwarder.configuration().map(str::to_owned),
     });
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `strategy-choice`: the strategy of a prefix (NFD wiki, "Strategy Choice").
 
-use super::control_plane::ControlPlane;
+use super::managed_forwarder::ManagedForwarder;
 use super::{Content, Refusal, Reply, Request, require};
 use crate::outbox::Outbox;
 use crate::strategy::StrategyError;
@@ -9,13 +9,13 @@ use larder_packet::{ControlParameters, NameRef};
 use larder_units::Time;
 
 pub(super) fn set(
-    control: &mut dyn ControlPlane,
+    forwarder: &mut dyn ManagedForwarder,
     request: &Request<'_>,
     _: &mut Outbox,
 ) -> Result<Reply, Refusal> {
     let prefix = require(request.parameters.name.clone(), "Name")?;
     let asked = require(request.parameters.strategy.as_ref(), "Strategy")?;
-    let instance = control.set_strategy(&prefix, asked).map_err(|error| {
+    let instance = forwarder.set_strategy(&prefix, asked).map_err(|error| {
         let code = match error {
             // NFD finds the next version that it has, which refuses the older one.
             StrategyError::Version { is_older: true, .. } | StrategyError::Parameters { .. } => 409,
@@ -35,7 +35,7 @@ pub(super) fn set(
 }
 
 pub(super) fn unset(
-    control: &mut dyn ControlPlane,
+    forwarder: &mut dyn ManagedForwarder,
     request: &Request<'_>,
     _: &mut Outbox,
 ) -> Result<Reply, Refusal> {
@@ -46,7 +46,7 @@ pub(super) fn unset(
             "the strategy of / cannot be unset, only set".to_owned(),
         ));
     }
-    control.unset_strategy(&prefix);
+    forwarder.unset_strategy(&prefix);
     Ok(Reply::Done(ControlParameters {
         name: Some(prefix),
         ..ControlParameters::default()
@@ -54,12 +54,12 @@ pub(super) fn unset(
 }
 
 pub(super) fn list(
-    control: &dyn ControlPlane,
+    forwarder: &dyn ManagedForwarder,
     _: Time,
     _: NameRef<'_>,
     content: &mut Content,
 ) -> Result<(), Refusal> {
-    control.strategies(&mut |name, strategy| {
+    forwarder.strategies(&mut |name, strategy| {
         content.push(&StrategyChoice {
             name,
             strategy: strategy.clone(),

@@ -141,8 +141,8 @@ impl Forwarder {
         meter: &mut Meter<'_>,
     ) {
         out.clear();
-        self.clock = now;
-        let mut prefixes = std::mem::take(&mut self.scratch.ahead);
+        self.control.clock = now;
+        let mut prefixes = std::mem::take(&mut self.data.scratch.ahead);
         let lengths = self.prefix_lengths();
         for batch in batch.chunks_mut(FRAMES) {
             prefixes.clear();
@@ -152,8 +152,8 @@ impl Forwarder {
             meter.start();
             for (PrefetchedFrame { frame, .. }, received) in prefetched.iter_mut().zip(batch) {
                 frame.read(
-                    &self.hasher,
-                    self.max_packet_bytes,
+                    &self.data.hasher,
+                    self.data.max_packet_bytes,
                     received.face,
                     received.frame,
                 );
@@ -168,17 +168,18 @@ impl Forwarder {
                 .filter(|prefetched| matches!(prefetched.frame.packet, Packet::Data(..)))
                 .count();
             if data > 0 {
-                self.content_store.prefetch_victims(data);
+                self.data.content_store.prefetch_victims(data);
             }
             for prefetched in prefetched.iter() {
-                self.fib
+                self.data
+                    .fib
                     .prefetch_index(&prefixes[prefetched.places.clone()])
             }
             for prefetched in prefetched.iter() {
                 self.prefetch_rows(prefetched, &prefixes);
             }
             if data > 0 {
-                self.content_store.prefetch_victims_further();
+                self.data.content_store.prefetch_victims_further();
             }
             meter.end(Stage::Prefetch, prefetched.len());
             let hashed = Hashed {
@@ -196,19 +197,20 @@ impl Forwarder {
                 rest = others;
             }
         }
-        self.scratch.ahead = prefixes;
+        self.data.scratch.ahead = prefixes;
     }
 
     #[inline]
     pub(crate) fn prefetch_index(&self, frame: &Frame<'_>) {
         match &frame.packet {
             Packet::Interest(interest, hash) => {
-                self.pit.prefetch(*hash);
-                self.content_store.prefetch(*hash);
-                self.dead_nonces
+                self.data.pit.prefetch(*hash);
+                self.data.content_store.prefetch(*hash);
+                self.data
+                    .dead_nonces
                     .prefetch(*hash, interest.nonce.unwrap_or_default());
             }
-            Packet::Data(_, hash) => self.pit.prefetch(*hash),
+            Packet::Data(_, hash) => self.data.pit.prefetch(*hash),
             _ => {}
         }
     }
@@ -221,18 +223,19 @@ impl Forwarder {
     ) {
         match &prefetched.frame.packet {
             Packet::Interest(interest, hash) => {
-                let stored = self.content_store.prefetch_entry(*hash);
-                self.pit.prefetch_entry(*hash);
+                let stored = self.data.content_store.prefetch_entry(*hash);
+                self.data.pit.prefetch_entry(*hash);
                 if stored.is_none() {
                     let from = prefixes.len();
-                    self.hasher
+                    self.data
+                        .hasher
                         .append_prefixes(interest.name, lengths, prefixes);
-                    self.fib.prefetch(&prefixes[from..]);
+                    self.data.fib.prefetch(&prefixes[from..]);
                     prefetched.places = from..prefixes.len();
                 }
                 prefetched.stored = stored;
             }
-            Packet::Data(_, hash) => self.pit.prefetch_entry(*hash),
+            Packet::Data(_, hash) => self.data.pit.prefetch_entry(*hash),
             _ => {}
         }
     }
@@ -240,8 +243,11 @@ impl Forwarder {
     fn prefetch_rows(&self, prefetched: &PrefetchedFrame<'_>, prefixes: &[Prefix]) {
         if let Packet::Interest(_, hash) = &prefetched.frame.packet {
             match prefetched.stored {
-                Some(slot) => self.content_store.prefetch_packet(*hash, slot),
-                None => self.fib.prefetch_rows(&prefixes[prefetched.places.clone()]),
+                Some(slot) => self.data.content_store.prefetch_packet(*hash, slot),
+                None => self
+                    .data
+                    .fib
+                    .prefetch_rows(&prefixes[prefetched.places.clone()]),
             }
         }
     }
@@ -250,12 +256,13 @@ impl Forwarder {
     fn length_of_run(&self, frames: &[PrefetchedFrame<'_>]) -> usize {
         let of_data = matches!(frames[0].frame.packet, Packet::Data(..));
         let may_be_long = if of_data {
-            self.pit.prefix_lengths() == Lengths::default()
+            self.data.pit.prefix_lengths() == Lengths::default()
         } else {
-            self.pit
-                .has_room_for(frames.len(), frames.len() * self.max_packet_bytes)
+            self.data
+                .pit
+                .has_room_for(frames.len(), frames.len() * self.data.max_packet_bytes)
         };
-        if !may_be_long || self.paths.is_some() {
+        if !may_be_long || self.data.paths.is_some() {
             return 1;
         }
         let mut names = Names([0; 32]);
@@ -296,14 +303,14 @@ impl Forwarder {
         let mut arrivals = Arrivals::new(now);
         out.inputs_are(run.iter().map(|prefetched| &prefetched.frame.range));
         for (interest, hash, frame, _, state) in interests(run) {
-            let arrival = arrivals.count(&mut self.faces, frame);
+            let arrival = arrivals.count(&mut self.data.faces, frame);
             let pending = arrival.and_then(|arrival| {
                 self.check_interest(arrival, interest)?;
                 self.find_pit_entry(arrival, interest, hash)
             });
             *state = pending.map_or_else(State::Refused, |pending| State::Passed { pending });
         }
-        arrivals.add_counts(&mut self.faces);
+        arrivals.add_counts(&mut self.data.faces);
         meter.end(Stage::PitLookup, all);
         for (interest, hash, _, _, state) in interests(run) {
             if let State::Passed { pending } = *state
@@ -336,7 +343,7 @@ impl Forwarder {
         for (interest, _, frame, places, state) in interests(run) {
             let first = out.sends.len();
             let result = arrivals
-                .of(&mut self.faces, frame.face)
+                .of(&mut self.data.faces, frame.face)
                 .and_then(|arrival| {
                     match *state {
                         State::Refused(dropped) => {
@@ -385,13 +392,13 @@ impl Forwarder {
     ) {
         meter.start();
         let all = run.len();
-        let mut found = std::mem::take(&mut self.scratch.found);
+        let mut found = std::mem::take(&mut self.data.scratch.found);
         found.clear();
         let mut arrivals = Arrivals::new(now);
         out.inputs_are(run.iter().map(|prefetched| &prefetched.frame.range));
         for (data, hash, frame, places, state) in all_data(run) {
             let from = found.len();
-            let arrival = arrivals.count(&mut self.faces, frame);
+            let arrival = arrivals.count(&mut self.data.faces, frame);
             let waiting =
                 arrival.and_then(|arrival| self.find_pit_matches(arrival, data, hash, &mut found));
             if let Err(dropped) = waiting {
@@ -400,14 +407,15 @@ impl Forwarder {
             }
             *places = from..found.len();
         }
-        arrivals.add_counts(&mut self.faces);
+        arrivals.add_counts(&mut self.data.faces);
         meter.end(Stage::PitMatch, all);
         let mut matched = 0;
         for (data, hash, frame, places, _) in all_data(run) {
             let slots = &found[places.clone()];
-            if let (false, Ok(arrival)) =
-                (slots.is_empty(), arrivals.of(&mut self.faces, frame.face))
-            {
+            if let (false, Ok(arrival)) = (
+                slots.is_empty(),
+                arrivals.of(&mut self.data.faces, frame.face),
+            ) {
                 matched += 1;
                 self.insert_content_store(arrival, data, hash, slots, None);
             }
@@ -417,12 +425,14 @@ impl Forwarder {
             let first = out.sends.len();
             let result = match *state {
                 State::Refused(dropped) => Err(dropped),
-                _ => arrivals.of(&mut self.faces, frame.face).map(|arrival| {
-                    let slots = &found[places.clone()];
-                    for slot in slots {
-                        self.on_outgoing_data(arrival, data, *slot, None, first, out)
-                    }
-                }),
+                _ => arrivals
+                    .of(&mut self.data.faces, frame.face)
+                    .map(|arrival| {
+                        let slots = &found[places.clone()];
+                        for slot in slots {
+                            self.on_outgoing_data(arrival, data, *slot, None, first, out)
+                        }
+                    }),
             };
             self.end_of_frame(first, frame, &result, out);
             out.end_of_frame(result);
@@ -432,7 +442,7 @@ impl Forwarder {
             self.on_interest_finalize(now, *slot);
         }
         meter.end(Stage::PitDelete, matched);
-        self.scratch.found = found;
+        self.data.scratch.found = found;
     }
 }
 

@@ -16,7 +16,7 @@ impl Forwarder {
         slot: Slot,
         out: &mut Outbox,
     ) {
-        let Some(data) = self.content_store.wire(slot) else {
+        let Some(data) = self.data.content_store.wire(slot) else {
             debug_assert!(
                 false,
                 "the Content Store has no Data in a slot that it has found"
@@ -24,11 +24,11 @@ impl Forwarder {
             return;
         };
         let Arrival { face, header, .. } = *arrival;
-        self.satisfied += 1;
+        self.data.satisfied += 1;
         let to_send = out.push(face, Body::Cached(data));
         to_send.pit_token = header.pit_token;
         self.set_incoming_face(to_send, face, FaceId::CONTENT_STORE);
-        if self.paths.is_some() {
+        if self.data.paths.is_some() {
             to_send.path = self.path_to(face, Some(answered(header.path)));
         }
     }

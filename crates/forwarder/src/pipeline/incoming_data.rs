@@ -22,12 +22,13 @@ impl Forwarder {
         hash: u64,
         out: &mut Outbox,
     ) -> Result<(), Dropped> {
-        let mut found = std::mem::take(&mut self.scratch.found);
+        let mut found = std::mem::take(&mut self.data.scratch.found);
         found.clear();
         let waiting = self.find_pit_matches(arrival, data, hash, &mut found);
         if waiting.is_ok() {
             let first_found = found.first().copied();
             let place = self
+                .data
                 .paths
                 .as_ref()
                 .and_then(|paths| Some(paths.of_data(arrival.header.path, first_found?)));
@@ -38,7 +39,7 @@ impl Forwarder {
                 self.on_interest_finalize(arrival.now, *slot);
             }
         }
-        self.scratch.found = found;
+        self.data.scratch.found = found;
         waiting
     }
 
@@ -58,12 +59,18 @@ impl Forwarder {
             return Err(Dropped::new(DropReason::Scope));
         }
         let from = found.len();
-        self.pit
-            .matches(&self.hasher, hash, data, &mut self.scratch.prefixes, found);
+        self.data.pit.matches(
+            &self.data.hasher,
+            hash,
+            data,
+            &mut self.data.scratch.prefixes,
+            found,
+        );
         // Only an upstream that was asked may answer. The answer is then for all consumers of this
         // name.
         let asked_here = |slot: &u32| {
-            self.pit
+            self.data
+                .pit
                 .entry(*slot)
                 .out_records
                 .iter()
@@ -77,7 +84,7 @@ impl Forwarder {
             let mut at = 0;
             found.retain(|slot| {
                 at += 1;
-                at <= from || !self.pit.entry(*slot).must_be_fresh()
+                at <= from || !self.data.pit.entry(*slot).must_be_fresh()
             });
         }
         Ok(())
@@ -99,13 +106,13 @@ impl Forwarder {
         let now = arrival.now;
         let from_tier = arrival.face == FaceId::CONTENT_STORE;
         let path = place.map(|place| &place.path);
-        let (rules, started) = (&mut self.verification, self.started);
+        let (rules, started) = (&mut self.data.verification, self.data.started);
         let mut judge = || match rules {
             None => Verdict::Trusted,
             Some(rules) => rules.judge(now, (started + now.since(Time::ZERO)).as_secs(), data),
         };
-        let verdict = match &mut self.tier {
-            Some(tier) if !from_tier && self.content_store.admits => {
+        let verdict = match &mut self.data.tier {
+            Some(tier) if !from_tier && self.data.content_store.admits => {
                 let verdict = judge();
                 if verdict == Verdict::Trusted {
                     let unix_millis = (started + now.since(Time::ZERO)).as_millis() as u64;
@@ -117,12 +124,14 @@ impl Forwarder {
             _ => from_tier.then_some(Verdict::Trusted),
         };
         let judge = || verdict.unwrap_or_else(judge);
-        let pit = &self.pit;
+        let pit = &self.data.pit;
         let must_be_fresh = found.iter().all(|slot| pit.entry(*slot).must_be_fresh());
-        self.content_store
+        self.data
+            .content_store
             .observe_fetched(now, hash, data, must_be_fresh);
         let asked = found.iter().map(|slot| pit.entry(*slot).name_hash());
-        self.content_store
+        self.data
+            .content_store
             .insert(now, hash, data, asked, path, judge);
     }
 }

@@ -34,8 +34,8 @@ impl Forwarder {
         let Some(nonce) = interest.nonce else {
             // Applications may leave the nonce to the forwarder (packet specification 0.3,
             // "Nonce").
-            let packet = Bytes::from(with_nonce(interest.wire, self.nonces.bits() as u32));
-            check_size(&packet, self.max_packet_bytes)?;
+            let packet = Bytes::from(with_nonce(interest.wire, self.data.nonces.bits() as u32));
+            check_size(&packet, self.data.max_packet_bytes)?;
             let interest = Interest::decode(&packet)?;
             return self.on_incoming_interest(
                 &arrival.made(packet.clone()),
@@ -58,7 +58,7 @@ impl Forwarder {
         }
         self.check_interest(arrival, interest)?;
         if is_management(interest.name)
-            && (arrival.local || self.management.authority.allows_localhop())
+            && (arrival.local || self.control.management.authority.allows_localhop())
         {
             return self.on_management(arrival, interest, hash, out);
         }
@@ -75,7 +75,7 @@ impl Forwarder {
         }
         let (slot, lifetime) =
             self.insert_in_record(now, face, interest, hash, pending, header.pit_token)?;
-        if let Some(paths) = self.paths.as_mut().filter(|_| pending.is_none()) {
+        if let Some(paths) = self.data.paths.as_mut().filter(|_| pending.is_none()) {
             paths.remember(slot, header.path);
         }
         self.on_content_store_miss(
@@ -124,7 +124,7 @@ impl Forwarder {
         interest: &Interest<'_>,
         hash: u64,
     ) -> Result<Option<u32>, Dropped> {
-        let pending = self.pit.find(hash, interest);
+        let pending = self.data.pit.find(hash, interest);
         let peer = arrival.point_to_point.then_some(arrival.face);
         if self.is_duplicate(
             arrival.now,
@@ -174,13 +174,13 @@ impl Forwarder {
         hash: u64,
         pending: Option<u32>,
     ) -> Option<Slot> {
-        if pending.is_some_and(|slot| is_waiting(now, self.pit.entry(slot))) {
-            self.content_store.engine_mut().miss(hash, now);
+        if pending.is_some_and(|slot| is_waiting(now, self.data.pit.entry(slot))) {
+            self.data.content_store.engine_mut().miss(hash, now);
             return None;
         }
-        let found = self.content_store.look_up(now, hash, interest);
-        if let Some(figures) = &mut self.figures_by_prefix {
-            figures.note(&self.hasher, interest.name, found.is_some());
+        let found = self.data.content_store.look_up(now, hash, interest);
+        if let Some(figures) = &mut self.data.figures_by_prefix {
+            figures.note(&self.data.hasher, interest.name, found.is_some());
         }
         found
     }
@@ -201,7 +201,8 @@ impl Forwarder {
             Some(slot) => slot,
             None => {
                 self.make_room_in_pit(now, face, interest);
-                self.pit
+                self.data
+                    .pit
                     .insert(face, hash, interest)
                     .ok_or(Dropped::new(DropReason::PitFull))?
             }
@@ -233,7 +234,7 @@ impl Forwarder {
         pending: &PendingInterest<'_>,
         out: &mut Outbox,
     ) {
-        if self.tier.is_some() && self.tier_lookup(arrival, pending) {
+        if self.data.tier.is_some() && self.tier_lookup(arrival, pending) {
             return;
         }
         match arrival.next_hop {
@@ -251,12 +252,12 @@ impl Forwarder {
     /// Makes room in a full PIT: the face that holds the most entries loses one.
     fn make_room_in_pit(&mut self, now: Time, face: FaceId, interest: &Interest<'_>) {
         let mut shared = 0;
-        while self.pit.is_full_for(interest) && shared < limits::SHARED_ENTRIES_TO_MAKE_ROOM {
-            let Some((from, slot)) = self.pit.take_from(face) else {
+        while self.data.pit.is_full_for(interest) && shared < limits::SHARED_ENTRIES_TO_MAKE_ROOM {
+            let Some((from, slot)) = self.data.pit.take_from(face) else {
                 return;
             };
             self.count_drop(from, DropReason::PitFull);
-            self.unsatisfied += 1;
+            self.data.unsatisfied += 1;
             match slot {
                 Some(slot) => self.on_interest_finalize(now, slot),
                 None => shared += 1,
@@ -268,7 +269,7 @@ impl Forwarder {
     /// name without an implicit digest.
     pub(crate) fn hash_of(&self, name: NameRef<'_>) -> u64 {
         let (name, _) = name.strip_implicit_digest();
-        self.hasher.hash(name.as_bytes())
+        self.data.hasher.hash(name.as_bytes())
     }
 
     /// Returns true if another Interest, pending or dead, had the same nonce: the Interest is in a
@@ -281,11 +282,11 @@ impl Forwarder {
         peer: Option<FaceId>,
         pending: Option<u32>,
     ) -> bool {
-        if self.dead_nonces.contains(now, hash, nonce) {
+        if self.data.dead_nonces.contains(now, hash, nonce) {
             return true;
         }
         let Some(slot) = pending else { return false };
-        let entry = self.pit.entry(slot);
+        let entry = self.data.pit.entry(slot);
         // From the same peer it is a retransmission (NFD, "DUPLICATE_NONCE_IN_SAME"); on a link
         // with several peers, another node has relayed it.
         let repeated = entry
@@ -300,7 +301,7 @@ impl Forwarder {
     }
 
     fn set_in_record(&mut self, slot: u32, record: InRecord) -> Result<(), Dropped> {
-        let entry = self.pit.entry_mut(slot);
+        let entry = self.data.pit.entry_mut(slot);
         match entry
             .in_records
             .iter()
@@ -317,24 +318,25 @@ impl Forwarder {
             }
             None => return Err(Dropped::new(DropReason::PitFull)),
         }
-        let last = self.pit.entry(slot).last_expiry();
-        self.pit.set_timer(slot, last);
+        let last = self.data.pit.entry(slot).last_expiry();
+        self.data.pit.set_timer(slot, last);
         Ok(())
     }
 
     /// Removes a pending Interest, and inserts the nonces that it sent into the dead nonce list.
     pub(crate) fn on_interest_finalize(&mut self, now: Time, slot: u32) {
-        let entry = self.pit.entry(slot);
+        let entry = self.data.pit.entry(slot);
         // A request to the second tier left no node, and cannot come back.
         for record in entry
             .out_records
             .iter()
             .filter(|record| record.face != FaceId::CONTENT_STORE)
         {
-            self.dead_nonces
+            self.data
+                .dead_nonces
                 .insert(now, entry.name_hash(), record.nonce);
         }
-        self.pit.remove(slot);
+        self.data.pit.remove(slot);
     }
 }
 

@@ -406,9 +406,9 @@ impl Forwarder {
         out: &mut Outbox,
     ) -> Result<(), Dropped> {
         out.clear();
-        self.clock = now;
+        self.control.clock = now;
         let mut read = Frame::NOTHING;
-        read.read(&self.hasher, self.max_packet_bytes, face, frame);
+        read.read(&self.data.hasher, self.data.max_packet_bytes, face, frame);
         self.prefetch_index(&read);
         self.handle(now, &read, Hashed::default(), out)
     }
@@ -427,12 +427,12 @@ impl Forwarder {
         out: &mut Outbox,
     ) -> Result<(), Dropped> {
         out.clear();
-        self.clock = now;
-        self.content_store.offer(Some(packet.clone()));
-        let frame = Frame::read_shared(&self.hasher, self.max_packet_bytes, face, packet);
+        self.control.clock = now;
+        self.data.content_store.offer(Some(packet.clone()));
+        let frame = Frame::read_shared(&self.data.hasher, self.data.max_packet_bytes, face, packet);
         self.prefetch_index(&frame);
         let handled = self.handle(now, &frame, Hashed::default(), out);
-        self.content_store.offer(None);
+        self.data.content_store.offer(None);
         handled
     }
 
@@ -480,6 +480,7 @@ impl Forwarder {
         out: &mut Outbox,
     ) -> Result<(), Dropped> {
         let face = self
+            .data
             .faces
             .get_mut(frame.face)
             .ok_or(Dropped::new(DropReason::NoFace))?;
@@ -513,11 +514,12 @@ impl Forwarder {
         out: &mut Outbox,
     ) -> Result<(), Dropped> {
         let face = self
+            .data
             .faces
             .get_mut(id)
             .ok_or(Dropped::new(DropReason::NoFace))?;
-        self.next_sweep.get_or_insert(now + REASSEMBLY_TIMEOUT);
-        let largest = self.max_packet_bytes;
+        self.data.next_sweep.get_or_insert(now + REASSEMBLY_TIMEOUT);
+        let largest = self.data.max_packet_bytes;
         let is_reliable = face.config.link_reliability;
         let reassembler = face.reassembler.get_or_insert_with(|| {
             let reassembler = Reassembler::for_packets_of(largest);
@@ -530,20 +532,21 @@ impl Forwarder {
         let before = reassembler.counters().incomplete_packets();
         let held = reassembler.held_bytes();
         let outcome = reassembler.accept(now, header, piece);
-        self.partial_bytes = self.partial_bytes - held + reassembler.held_bytes();
+        self.data.partial_bytes = self.data.partial_bytes - held + reassembler.held_bytes();
         for _ in before..reassembler.counters().incomplete_packets() {
-            self.drops.count(DropReason::Reassembly);
+            self.data.drops.count(DropReason::Reassembly);
             face.counters.dropped += 1;
         }
-        if self.partial_bytes > self.most_partial_bytes {
+        if self.data.partial_bytes > self.data.most_partial_bytes {
             self.reclaim_partial();
         }
         let face = self
+            .data
             .faces
             .get_mut(id)
             .ok_or(Dropped::new(DropReason::NoFace))?;
         match outcome {
-            Reassembled::Done(packet, header) if !self.shard.is_only() => {
+            Reassembled::Done(packet, header) if !self.data.shard.is_only() => {
                 // A link packet in a link packet would make fragments of fragments.
                 if !matches!(
                     packet.first().map(|first| u32::from(*first)),
@@ -562,7 +565,7 @@ impl Forwarder {
                 check_and_age(&mut packet, header.nack, largest)?;
                 let bytes = Bytes::from(packet);
                 let arrival = Arrival::new(now, id, face, &header, Source::Made(bytes.clone()));
-                let packet = Packet::decode(&self.hasher, &bytes);
+                let packet = Packet::decode(&self.data.hasher, &bytes);
                 face.counters.count_arrival(&packet, header.nack);
                 self.on_network_packet(&arrival, &packet, Hashed::default(), out)
             }
@@ -609,7 +612,7 @@ impl Forwarder {
         out: &Outbox,
     ) {
         for send in &out.sends[first..] {
-            let Some(face) = self.faces.get_mut(send.face) else {
+            let Some(face) = self.data.faces.get_mut(send.face) else {
                 continue;
             };
             let counters = &mut face.counters;

@@ -24,7 +24,7 @@ impl Forwarder {
         let now = arrival.now;
         // The tier is no next hop, and no strategy knows the Interests that wait for it.
         let from_tier = arrival.face == FaceId::CONTENT_STORE;
-        let told = if from_tier || self.pit.entry(slot).waits_for_tier() {
+        let told = if from_tier || self.data.pit.entry(slot).waits_for_tier() {
             None
         } else {
             self.measure(slot, |strategy, entry| {
@@ -39,7 +39,7 @@ impl Forwarder {
             .min();
         let before = out.sends.len();
         let mut is_for_management = false;
-        for consumer in &self.pit.entry(slot).in_records {
+        for consumer in &self.data.pit.entry(slot).in_records {
             let again = before > first
                 && (out.sends[first..]
                     .iter()
@@ -48,12 +48,12 @@ impl Forwarder {
                 .any(|sent| sent.face == consumer.face && sent.header.pit_token == consumer.token);
             // The sender does not need the Data back, except on a multicast face, where other
             // listeners may have missed it.
-            let has_it = consumer.face == arrival.face && !self.faces.is_ad_hoc(consumer.face);
+            let has_it = consumer.face == arrival.face && !self.data.faces.is_ad_hoc(consumer.face);
             if consumer.expires.has_passed(now) || has_it {
-                self.unsatisfied += 1;
+                self.data.unsatisfied += 1;
                 continue;
             }
-            self.satisfied += 1;
+            self.data.satisfied += 1;
             if consumer.face == FaceId::INTERNAL {
                 is_for_management = true;
             } else if !again {
@@ -78,7 +78,7 @@ impl Forwarder {
     /// shown.
     #[inline]
     pub(crate) fn set_incoming_face(&self, header: &mut LpHeader, face: FaceId, incoming: FaceId) {
-        if self.faces.local_fields(face) {
+        if self.data.faces.local_fields(face) {
             header.incoming_face = Some(incoming.0);
         }
     }

@@ -2,9 +2,10 @@
 //! carries out the decision. Also handles Nacks in both directions.
 
 use super::link_service::{Arrival, received_hop_limit};
+use crate::data_plane::Scratch;
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
-use crate::forwarder::{Forwarder, Scratch};
+use crate::forwarder::Forwarder;
 use crate::local_names::{is_localhop, is_localhost};
 use crate::outbox::{Body, Outbox};
 use crate::strategy::{Decision, HeldInterest, Instance, Strategy};
@@ -46,11 +47,11 @@ impl Forwarder {
     pub(crate) fn routes(&mut self, interest: &Interest<'_>, hashed: Hashed<'_>) -> Option<Routes> {
         let prefixes = hashed.of(self.prefix_lengths())?;
         Some(routes(
-            &self.hasher,
-            &self.fib,
+            &self.data.hasher,
+            &self.data.fib,
             interest,
             prefixes,
-            &mut self.scratch.hinted,
+            &mut self.data.scratch.hinted,
         ))
     }
 
@@ -76,28 +77,40 @@ impl Forwarder {
             hinted,
             send_to,
             ..
-        } = &mut self.scratch;
+        } = &mut self.data.scratch;
         send_to.clear();
         let prefixes = match hashed.of(lengths) {
             Some(prefixes) => prefixes,
             None => {
-                self.hasher.prefixes(interest.name, lengths, prefixes);
+                self.data.hasher.prefixes(interest.name, lengths, prefixes);
                 prefixes
             }
         };
-        let Some(instance) = self.strategies.longest_match_mut(interest.name, prefixes) else {
+        let Some(instance) = self
+            .data
+            .strategies
+            .longest_match_mut(interest.name, prefixes)
+        else {
             debug_assert!(false, "the root has no strategy");
             return;
         };
         let Routes {
             namespace,
             next_hops,
-        } = known.unwrap_or_else(|| routes(&self.hasher, &self.fib, interest, prefixes, hinted));
-        let next_hops = next_hops.map_or(&[][..], |set| self.fib.next_hops(set));
-        let faces = &self.faces;
+        } = known.unwrap_or_else(|| {
+            routes(
+                &self.data.hasher,
+                &self.data.fib,
+                interest,
+                prefixes,
+                hinted,
+            )
+        });
+        let next_hops = next_hops.map_or(&[][..], |set| self.data.fib.next_hops(set));
+        let faces = &self.data.faces;
         let is_local =
             |record: &InRecord| faces.get(record.face).is_some_and(|face| face.is_local());
-        let entry = self.pit.entry_mut(slot);
+        let entry = self.data.pit.entry_mut(slot);
         entry.namespace = namespace;
         let stays_here = is_localhost(interest.name)
             || (is_localhop(interest.name) && !entry.in_records.iter().any(is_local));
@@ -121,8 +134,8 @@ impl Forwarder {
             refused: &mut refused,
         };
         ask(&mut *instance.strategy, &mut decision);
-        for number in 0..self.scratch.send_to.len() {
-            let (face, nonce) = self.scratch.send_to[number];
+        for number in 0..self.data.scratch.send_to.len() {
+            let (face, nonce) = self.data.scratch.send_to[number];
             self.on_outgoing_interest(arrival, pending, face, nonce, out);
         }
         if let Some(reason) = refused {
@@ -149,21 +162,26 @@ impl Forwarder {
         let header = out.push(face, body);
         header.congestion_mark = arrival.header.congestion_mark;
         header.non_discovery = arrival.header.non_discovery;
-        if self.faces.local_fields(face) {
-            let downstream = downstream_of(self.pit.entry(slot), pending.nonce, arrival.face);
+        if self.data.faces.local_fields(face) {
+            let downstream = downstream_of(self.data.pit.entry(slot), pending.nonce, arrival.face);
             header.incoming_face = Some(downstream.0);
         }
-        if let Some(paths) = &self.paths {
+        if let Some(paths) = &self.data.paths {
             header.path = self.path_to(face, Some(paths.of_interest(slot)));
         }
     }
 
     /// Releases Interests that strategies have held back until now.
     pub(crate) fn release(&mut self, now: Time, out: &mut Outbox) {
-        if self.holding == 0 {
+        if self.data.holding == 0 {
             return;
         }
-        let (pit, faces, paths, hasher) = (&mut self.pit, &self.faces, &self.paths, &self.hasher);
+        let (pit, faces, paths, hasher) = (
+            &mut self.data.pit,
+            &self.data.faces,
+            &self.data.paths,
+            &self.data.hasher,
+        );
         let mut send =
             |held: HeldInterest| {
                 let Some(upstream) = faces.get(held.to) else {
@@ -206,7 +224,7 @@ impl Forwarder {
                     .then(|| downstream_of(entry, nonce, from).0);
                 true
             };
-        for instance in self.strategies.values_mut() {
+        for instance in self.data.strategies.values_mut() {
             instance.strategy.release(now, &mut send);
         }
     }
@@ -214,7 +232,7 @@ impl Forwarder {
     /// Forgets the Interests that a removed strategy held back. They were not sent; a
     /// retransmission sends them.
     pub(crate) fn unhold(&mut self, strategy: Option<Instance>) {
-        let (pit, hasher) = (&mut self.pit, &self.hasher);
+        let (pit, hasher) = (&mut self.data.pit, &self.data.hasher);
         let mut forget = |held: HeldInterest| {
             if let Some((_, entry)) = entry_of(pit, hasher, &held) {
                 entry
@@ -231,7 +249,7 @@ impl Forwarder {
     /// Returns the lengths of prefixes for the lookups of an Interest's name.
     #[inline]
     pub(crate) fn prefix_lengths(&self) -> Lengths {
-        self.fib.lengths().and(self.strategies.lengths())
+        self.data.fib.lengths().and(self.data.strategies.lengths())
     }
 
     /// Sends every consumer of the entry a Nack with the Interest that it sent, and removes the
@@ -244,9 +262,9 @@ impl Forwarder {
         out: &mut Outbox,
     ) {
         let PendingInterest { slot, interest, .. } = *pending;
-        let entry = self.pit.entry(slot);
+        let entry = self.data.pit.entry(slot);
         if reason == NackReason::NoRoute && entry.out_records.is_empty() {
-            self.drops.count(DropReason::NoRoute);
+            self.data.drops.count(DropReason::NoRoute);
         }
         for consumer in entry
             .in_records
@@ -254,6 +272,7 @@ impl Forwarder {
             .filter(|consumer| !consumer.expires.has_passed(arrival.now))
         {
             if !self
+                .data
                 .faces
                 .get(consumer.face)
                 .is_some_and(|face| face.config.is_point_to_point())
@@ -270,7 +289,7 @@ impl Forwarder {
             let header = out.push(consumer.face, body);
             (header.pit_token, header.nack) = (consumer.token, Some(reason));
         }
-        self.unsatisfied += entry.in_records.len() as u64;
+        self.data.unsatisfied += entry.in_records.len() as u64;
         self.on_interest_finalize(arrival.now, slot);
     }
 
@@ -302,15 +321,16 @@ impl Forwarder {
         slot: u32,
         tell: impl FnOnce(&mut dyn Strategy, &PitEntry) -> R,
     ) -> Option<R> {
-        if self.measuring == 0 {
+        if self.data.measuring == 0 {
             return None;
         }
-        let entry = self.pit.entry(slot);
+        let entry = self.data.pit.entry(slot);
         let name = entry.name();
-        let prefixes = &mut self.scratch.prefixes;
-        self.hasher
-            .prefixes(name, self.strategies.lengths(), prefixes);
-        let instance = self.strategies.longest_match_mut(name, prefixes)?;
+        let prefixes = &mut self.data.scratch.prefixes;
+        self.data
+            .hasher
+            .prefixes(name, self.data.strategies.lengths(), prefixes);
+        let instance = self.data.strategies.longest_match_mut(name, prefixes)?;
         Some(tell(&mut *instance.strategy, entry))
     }
 
@@ -330,6 +350,7 @@ impl Forwarder {
             .ok_or(unexpected)?;
         interest.check_parameters_digest().map_err(|_| unexpected)?;
         let (slot, hop_limit) = self
+            .data
             .pit
             .find_asked(hash, interest, arrival.face, nonce)
             .ok_or(unexpected)?;
@@ -344,7 +365,7 @@ impl Forwarder {
                 out,
             );
         }
-        let entry = self.pit.entry_mut(slot);
+        let entry = self.data.pit.entry_mut(slot);
         for record in entry
             .out_records
             .iter_mut()

@@ -23,8 +23,8 @@ impl Forwarder {
     /// and `betweenness`. `centrality` is this router's betweenness, in any unit that all routers
     /// share. After this, room in the Content Store is no reason to admit.
     pub fn set_centrality(&mut self, centrality: u64) {
-        let capacity = self.content_store.engine().capacity().bytes();
-        self.paths = Some(Box::new(Paths {
+        let capacity = self.data.content_store.engine().capacity().bytes();
+        self.data.paths = Some(Box::new(Paths {
             centrality,
             capacity,
             behind: Vec::new(),
@@ -34,13 +34,18 @@ impl Forwarder {
     /// Enables paths for a policy that needs its place, if the host has set no centrality: all
     /// routers are equal then.
     pub(crate) fn tell_path_if(&mut self, policy_asks: bool) {
-        if policy_asks && self.paths.is_none() {
+        if policy_asks && self.data.paths.is_none() {
             self.set_centrality(0);
         }
     }
 
     /// Returns the record for a neighbour; applications get none.
     pub(crate) fn path_to(&self, face: FaceId, told: Option<PathRecord>) -> Option<PathRecord> {
-        told.filter(|_| self.faces.get(face).is_some_and(|face| !face.is_local()))
+        told.filter(|_| {
+            self.data
+                .faces
+                .get(face)
+                .is_some_and(|face| !face.is_local())
+        })
     }
 }

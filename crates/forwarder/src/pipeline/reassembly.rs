@@ -8,24 +8,24 @@ use larder_units::Time;
 impl Forwarder {
     /// Returns the bytes of incomplete packets in reassembly, over all faces.
     pub fn partial_bytes(&self) -> usize {
-        self.partial_bytes
+        self.data.partial_bytes
     }
 
     /// Returns the faces with incomplete packets: the bytes of each, and the time at which its
     /// oldest packet began.
     pub fn partial_holders(&self) -> impl Iterator<Item = (FaceId, usize, Time)> {
-        self.faces.reassembling()
+        self.data.faces.reassembling()
     }
 
     /// Drops every incomplete packet of the face, to make room for others.
     pub fn give_up_partial(&mut self, face: FaceId) {
-        let Some(found) = self.faces.get_mut(face) else {
+        let Some(found) = self.data.faces.get_mut(face) else {
             return;
         };
         let Some(reassembler) = &mut found.reassembler else {
             return;
         };
-        self.partial_bytes -= reassembler.held_bytes();
+        self.data.partial_bytes -= reassembler.held_bytes();
         let packets = reassembler.give_up();
         for _ in 0..packets {
             self.count_drop(face, DropReason::PartialReclaimed);

@@ -30,9 +30,9 @@ use std::collections::BTreeMap;
 impl Forwarder {
     /// Puts a second tier behind the Content Store.
     pub fn set_tier(&mut self, host: Box<dyn SecondTier>) {
-        let most = (RECALLED_BYTES / self.max_packet_bytes).clamp(1, TIER_LOOKUPS);
+        let most = (RECALLED_BYTES / self.data.max_packet_bytes).clamp(1, TIER_LOOKUPS);
         let (reads, counters) = (BTreeMap::new(), TierCounters::default());
-        self.tier = Some(Box::new(Tier {
+        self.data.tier = Some(Box::new(Tier {
             host,
             reads,
             next_ticket: 0,
@@ -48,7 +48,7 @@ impl Forwarder {
         arrival: &Arrival<'_>,
         pending: &PendingInterest<'_>,
     ) -> bool {
-        let Some(tier) = &mut self.tier else {
+        let Some(tier) = &mut self.data.tier else {
             return false;
         };
         let PendingInterest {
@@ -57,7 +57,7 @@ impl Forwarder {
             nonce,
             ..
         } = *pending;
-        let entry = self.pit.entry_mut(slot);
+        let entry = self.data.pit.entry_mut(slot);
         if let Some(read) = entry
             .out_records
             .iter_mut()
@@ -75,10 +75,10 @@ impl Forwarder {
         let (name, _) = interest.name.strip_implicit_digest();
         let hash = entry.name_hash();
         let is_asked =
-            self.content_store.serves && arrival.next_hop.is_none() && !is_localhost(name);
+            self.data.content_store.serves && arrival.next_hop.is_none() && !is_localhost(name);
         // If memory has Data of the name that was not fresh enough or had another digest, the tier
         // has the same.
-        if !is_asked || self.content_store.exact(hash, name).is_some() {
+        if !is_asked || self.data.content_store.exact(hash, name).is_some() {
             return false;
         }
         let ticket = tier.next_ticket;
@@ -130,8 +130,9 @@ impl Forwarder {
         out: &mut Outbox,
     ) {
         out.clear();
-        self.clock = now;
+        self.control.clock = now;
         let Some(read) = self
+            .data
             .tier
             .as_mut()
             .and_then(|tier| tier.reads.remove(&ticket))
@@ -146,7 +147,7 @@ impl Forwarder {
 
     /// Gives up reads that are not finished in time.
     pub(crate) fn give_up_reads(&mut self, now: Time, out: &mut Outbox) {
-        while let Some(tier) = &mut self.tier
+        while let Some(tier) = &mut self.data.tier
             && let Some(first) = tier
                 .reads
                 .first_entry()
@@ -169,7 +170,7 @@ impl Forwarder {
         let unix_millis = self.unix_millis(now);
         let interest = Interest::decode(&read.packet).ok()?;
         let (name, digest) = interest.name.strip_implicit_digest();
-        let tier = self.tier.as_mut()?;
+        let tier = self.data.tier.as_mut()?;
         let still_there = |found: &TierRecord| tier.host.holds(name, found.position);
         let record = found
             .filter(still_there)
@@ -185,14 +186,14 @@ impl Forwarder {
         data.freshness = record.fresh_for(unix_millis);
         // The rules may be newer than the record: Data that would no longer be stored is not served
         // from there.
-        let mut is_trusted = || match &mut self.verification {
+        let mut is_trusted = || match &mut self.data.verification {
             None => true,
             Some(rules) => rules.judge(now, unix_millis / 1000, &data) == Verdict::Trusted,
         };
         let fits = (!interest.must_be_fresh || data.freshness.is_some())
             && digest.is_none_or(|digest| data.implicit_digest() == digest)
-            && check_size(data.wire, self.max_packet_bytes).is_ok()
-            && self.content_store.serves
+            && check_size(data.wire, self.data.max_packet_bytes).is_ok()
+            && self.data.content_store.serves
             && is_trusted();
         if !fits {
             tier.counters.unfit += 1;
@@ -206,10 +207,10 @@ impl Forwarder {
         let is_answer = self
             .on_incoming_data(&arrival, &data, read.hash, out)
             .is_ok();
-        if let Some(figures) = self.figures_by_prefix.as_mut().filter(|_| is_answer) {
-            figures.note_tier_hit(&self.hasher, interest.name);
+        if let Some(figures) = self.data.figures_by_prefix.as_mut().filter(|_| is_answer) {
+            figures.note_tier_hit(&self.data.hasher, interest.name);
         }
-        let counters = &mut self.tier.as_mut()?.counters;
+        let counters = &mut self.data.tier.as_mut()?.counters;
         *(if is_answer {
             &mut counters.hits
         } else {
@@ -224,10 +225,10 @@ impl Forwarder {
             debug_assert!(false, "the tier kept bytes that are no Interest");
             return;
         };
-        let Some(slot) = self.pit.find(read.hash, &interest) else {
+        let Some(slot) = self.data.pit.find(read.hash, &interest) else {
             return;
         };
-        let entry = self.pit.entry_mut(slot);
+        let entry = self.data.pit.entry_mut(slot);
         // It may be another Interest for the same name, which came after the first was over.
         let of_read =
             |record: &OutRecord| record.face == FaceId::CONTENT_STORE && record.nonce == read.nonce;
@@ -237,7 +238,7 @@ impl Forwarder {
         let hop_limit = entry.out_records.remove(at).hop_limit;
         // A removed face waits for nothing.
         let is_there = |record: &&InRecord| {
-            !record.expires.has_passed(now) && self.faces.get(record.face).is_some()
+            !record.expires.has_passed(now) && self.data.faces.get(record.face).is_some()
         };
         let mut waiting = entry.in_records.iter().filter(is_there);
         let Some(InRecord { face, nonce, .. }) = waiting.next() else {

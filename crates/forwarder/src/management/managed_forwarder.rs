@@ -1,7 +1,7 @@
 //! The part of the forwarder that commands and datasets can read and change.
 //!
-//! The files of the protocol's modules get a [`ControlPlane`], and so they cannot reach the PIT,
-//! the packets or the state of other commands.
+//! The files of the protocol's modules get a [`ManagedForwarder`], and so they cannot reach the
+//! PIT, the packets or the state of other commands.
 
 use crate::control::datasets::Content;
 use crate::control::erasure::Erasure;
@@ -22,7 +22,7 @@ use larder_units::{ByteSize, Time};
 
 /// The operations that commands and datasets can use. With several shards, figures and stored
 /// objects are those of all shards while a dataset is created.
-pub(super) trait ControlPlane {
+pub(super) trait ManagedForwarder {
     // ---- The node ----
 
     /// Returns milliseconds since 1970.
@@ -107,15 +107,15 @@ pub(super) type Visit<'a, T> = dyn FnMut(Name, &T) -> Result<(), Refusal> + 'a;
 
 /// The function of a dataset. It adds the entries to the content.
 pub(super) type DatasetFn =
-    fn(&dyn ControlPlane, Time, NameRef<'_>, &mut Content) -> Result<(), Refusal>;
+    fn(&dyn ManagedForwarder, Time, NameRef<'_>, &mut Content) -> Result<(), Refusal>;
 
-impl ControlPlane for Forwarder {
+impl ManagedForwarder for Forwarder {
     fn unix_millis(&self, now: Time) -> u64 {
         Forwarder::unix_millis(self, now)
     }
 
     fn configuration(&self) -> Option<&str> {
-        self.management.configuration.as_deref()
+        self.control.management.configuration.as_deref()
     }
 
     fn stats(&self) -> Stats {
@@ -123,7 +123,7 @@ impl ControlPlane for Forwarder {
     }
 
     fn channels(&self) -> &[String] {
-        &self.management.channels
+        &self.control.management.channels
     }
 
     fn faces(&self) -> Vec<FaceStats> {
@@ -135,26 +135,28 @@ impl ControlPlane for Forwarder {
     }
 
     fn max_packet_bytes(&self) -> usize {
-        self.max_packet_bytes
+        self.data.max_packet_bytes
     }
 
     fn configure_face(&mut self, id: FaceId, config: FaceConfig) {
-        self.faces.configure(id, config);
+        self.data.faces.configure(id, config);
         self.tell_config(id);
     }
 
     fn pending_faces(&mut self) -> &mut PendingFaces {
-        &mut self.management.pending_faces
+        &mut self.control.management.pending_faces
     }
 
     fn next_hops(&self, visit: &mut Visit<'_, [NextHop]>) -> Result<(), Refusal> {
-        self.fib
+        self.data
+            .fib
             .iter()
             .try_for_each(|(prefix, next_hops)| visit(prefix, next_hops))
     }
 
     fn routes(&self, visit: &mut Visit<'_, [Route]>) -> Result<(), Refusal> {
-        self.rib
+        self.control
+            .rib
             .iter()
             .try_for_each(|(prefix, routes)| visit(prefix.clone(), routes))
     }
@@ -168,7 +170,8 @@ impl ControlPlane for Forwarder {
     }
 
     fn strategies(&self, visit: &mut Visit<'_, Name>) -> Result<(), Refusal> {
-        self.strategies
+        self.data
+            .strategies
             .iter()
             .try_for_each(|(prefix, choice)| visit(prefix, choice.instance()))
     }
@@ -186,15 +189,18 @@ impl ControlPlane for Forwarder {
     }
 
     fn capacity(&self) -> ByteSize {
-        self.capacity
+        self.control.capacity
     }
 
     fn serving(&self) -> (bool, bool) {
-        (self.content_store.admits, self.content_store.serves)
+        (
+            self.data.content_store.admits,
+            self.data.content_store.serves,
+        )
     }
 
     fn tier(&self) -> Option<TierFigures> {
-        self.tier.as_ref().map(|tier| tier.host.figures())
+        self.data.tier.as_ref().map(|tier| tier.host.figures())
     }
 
     fn stored(&self, now: Time, prefix: NameRef<'_>) -> Vec<CsObject> {
@@ -204,7 +210,8 @@ impl ControlPlane for Forwarder {
     }
 
     fn figures_by_prefix(&self) -> Option<Vec<PrefixFigures>> {
-        self.figures_by_prefix
+        self.data
+            .figures_by_prefix
             .as_ref()
             .map(|_| self.figures_by_prefix_of_all())
     }
@@ -235,12 +242,13 @@ impl ControlPlane for Forwarder {
         out: &mut Outbox,
     ) -> Result<Option<Erasure>, Refusal> {
         self.may_ask()?;
-        if let Some(tier) = &mut self.tier {
+        if let Some(tier) = &mut self.data.tier {
             // The tier is first: records that it reads while the shards erase are then refused.
             tier.host.erase(erasure.prefix.as_name());
         }
         let (erased, more) =
-            self.content_store
+            self.data
+                .content_store
                 .erase(now, from, erasure.prefix.as_name(), erasure.left());
         let erasure = erasure.with(erased, more);
         let done = self.ask_next_to_erase(from, command, 0, erasure, out);
