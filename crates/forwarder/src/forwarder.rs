@@ -8,21 +8,33 @@
 use crate::config::Config;
 use crate::control::authority::{Authority, Rule};
 use crate::control::change::Change;
-use crate::control::events::FaceEvent;
+use crate::control::shard_queries::{Report, ShardQuery};
 use crate::control_plane::ControlPlane;
 use crate::data_plane::DataPlane;
-use crate::drop_reason::DropReason;
+use crate::drop_reason::{DropReason, Dropped};
 use crate::face::{FaceConfig, FaceId};
-use crate::limits;
-use crate::outbox::Outbox;
+use crate::management::events::publish_events;
+use crate::management::faces::on_face_answer;
+use crate::management::readvertise::send_commands;
+use crate::management::shard_query::{on_report, report};
+use crate::outbox::{FaceAnswer, Outbox};
+use crate::pipeline::interest_finalize::expire_interests;
+use crate::pipeline::link_service::Frame;
+use crate::pipeline::outgoing_interest::release_held_interests;
+use crate::pipeline::tier_lookup::{give_up_reads, on_tier_lookup};
+use crate::receive::batch::{Received, on_batch, prefetch_index};
+use crate::receive::handle;
+use crate::receive::stages::{Meter, StageProfile};
 use crate::stats::{FaceStats, Stats};
 use crate::strategy::{Instance, StrategyEntry, StrategyError, StrategyGauge, StrategyRegistry};
 use crate::tables::content_store::ContentStore;
-use crate::tables::prefix_figures::{FiguresByPrefix, PrefixFigures};
-use crate::tables::rib::{FibUpdate, NextHop, ORIGIN_FIB, Route, RouteError};
+use crate::tables::name_hash::Hashed;
+use crate::tables::prefix_figures::PrefixFigures;
+use crate::tables::rib::{NextHop, ORIGIN_FIB, Route, RouteError};
+use crate::tables::stored_packet::StoredPacket;
+use crate::tier::{SecondTier, Tier, TierRecord};
 use crate::verification::{Verification, VerifyRule};
-use larder_packet::limits::REASSEMBLY_TIMEOUT;
-use larder_packet::{Interest, Name, NameRef};
+use larder_packet::{Name, NameRef};
 use larder_policy::observe::{Observation, Totals};
 use larder_policy::{Engine, Gauge, Job, JobDone, Spec, SpecError};
 use larder_units::{ByteSize, Time};
@@ -31,8 +43,8 @@ use std::time::Duration;
 /// One shard of the data plane, with its control plane. See the crate's documentation for an
 /// example.
 pub struct Forwarder {
-    pub(crate) data: DataPlane,
-    pub(crate) control: ControlPlane,
+    data: DataPlane,
+    control: ControlPlane,
 }
 
 impl Forwarder {
@@ -41,51 +53,149 @@ impl Forwarder {
     pub fn new(config: Config, engine: Engine) -> Self {
         let needs_path = engine.spec().needs_path();
         let control = ControlPlane::new(&config, engine.capacity());
-        let data = DataPlane::new(&config, engine);
-        let mut forwarder = Forwarder { data, control };
-        forwarder.tell_path_if(needs_path);
-        forwarder
+        let mut data = DataPlane::new(&config, engine);
+        data.enable_paths_if(needs_path);
+        Forwarder { data, control }
     }
 
     // ---- Packets and time ----
+
+    /// Handles one frame from a face: an NDNLPv2 packet, or a bare Interest or Data. May change its
+    /// bytes in place (HopLimit).
+    ///
+    /// `Err` has the reason of a drop, for the host's log. The drop was counted, and the face
+    /// stays.
+    pub fn on_packet(
+        &mut self,
+        now: Time,
+        face: FaceId,
+        frame: &mut [u8],
+        out: &mut Outbox,
+    ) -> Result<(), Dropped> {
+        out.clear();
+        let Forwarder { data, control } = self;
+        control.clock = now;
+        let mut read = Frame::NOTHING;
+        read.read(&data.hasher, data.max_packet_bytes, face, frame);
+        prefetch_index(data, &read);
+        handle(data, control, now, &read, Hashed::default(), out)
+    }
+
+    /// Like [`Forwarder::on_packet`], for a bare Data in shared bytes, which the Content Store does
+    /// not copy. It is for hosts of many forwarders that hold the same Data.
+    ///
+    /// # Errors
+    /// Those of [`Forwarder::on_packet`]. An Interest is malformed here, because its HopLimit could
+    /// not be decremented.
+    pub fn on_shared(
+        &mut self,
+        now: Time,
+        face: FaceId,
+        packet: &StoredPacket,
+        out: &mut Outbox,
+    ) -> Result<(), Dropped> {
+        out.clear();
+        let Forwarder { data, control } = self;
+        control.clock = now;
+        data.content_store.offer(Some(packet.clone()));
+        let frame = Frame::read_shared(&data.hasher, data.max_packet_bytes, face, packet);
+        prefetch_index(data, &frame);
+        let handled = handle(data, control, now, &frame, Hashed::default(), out);
+        data.content_store.offer(None);
+        handled
+    }
+
+    /// Handles frames as [`Forwarder::on_packet`] does, one after the other, but faster. The
+    /// [`index`](crate::Send::index) of a [`crate::Send`] is the frame that caused it;
+    /// [`Outbox::drops`] has the dropped frames and the reasons.
+    pub fn on_packets(&mut self, now: Time, batch: &mut [Received<'_>], out: &mut Outbox) {
+        out.clear();
+        self.control.clock = now;
+        on_batch(
+            &mut self.data,
+            &mut self.control,
+            now,
+            batch,
+            out,
+            &mut Meter(None),
+        );
+    }
+
+    /// Handles a batch as [`Forwarder::on_packets`] does, and returns the cost of its stages. A
+    /// packet that is alone in its run counts for no stage after
+    /// [`Stage::Prefetch`](crate::stages::Stage::Prefetch).
+    #[doc(hidden)]
+    pub fn profile(
+        &mut self,
+        now: Time,
+        batch: &mut [Received<'_>],
+        out: &mut Outbox,
+        clock: &mut dyn FnMut() -> u64,
+    ) -> StageProfile {
+        out.clear();
+        self.control.clock = now;
+        let mut meter = Meter::new(clock);
+        let Forwarder { data, control } = self;
+        on_batch(data, control, now, batch, out, &mut meter);
+        meter.profile()
+    }
+
+    /// Processes the result of a [`SecondTier::tier_lookup`]; `None` if the read failed.
+    pub fn on_tier_lookup(
+        &mut self,
+        now: Time,
+        ticket: u64,
+        found: Option<TierRecord>,
+        out: &mut Outbox,
+    ) {
+        out.clear();
+        self.control.clock = now;
+        on_tier_lookup(&mut self.data, now, ticket, found, out);
+        self.data.count_made_sends(out);
+    }
+
+    /// Takes the host's answer to a [`FaceRequest`](crate::FaceRequest). The response to the
+    /// command is in `out`.
+    pub fn on_face_answer(&mut self, now: Time, ticket: u64, answer: FaceAnswer, out: &mut Outbox) {
+        out.clear();
+        let Forwarder { data, control } = self;
+        control.clock = now;
+        let pending_faces = &mut control.management.pending_faces;
+        on_face_answer(data, pending_faces, now, ticket, answer, out);
+        data.count_made_sends(out);
+    }
+
+    /// Answers a query of the first shard.
+    pub fn report(&mut self, now: Time, question: ShardQuery) -> Report {
+        report(&mut self.data, &self.control, now, question)
+    }
+
+    /// Takes another shard's answer to a [`HostRequest::Ask`](crate::HostRequest::Ask). After the
+    /// last answer, the response to the command or dataset is in `out`.
+    pub fn on_report(&mut self, now: Time, ticket: u64, report: Report, out: &mut Outbox) {
+        out.clear();
+        let Forwarder { data, control } = self;
+        control.clock = now;
+        on_report(data, control, now, ticket, report, out);
+        data.count_made_sends(out);
+    }
 
     /// Ends pending Interests and routes whose time is over, and releases Interests that a strategy
     /// held back.
     pub fn on_timeout(&mut self, now: Time, out: &mut Outbox) {
         out.clear();
-        self.control.clock = now;
-        self.give_up_reads(now, out);
-        let mut due = std::mem::take(&mut self.data.scratch.found);
-        due.clear();
-        self.data.pit.expire(now, &mut due);
-        for slot in due.drain(..) {
-            let entry = self.data.pit.entry_mut(slot);
-            self.data.unsatisfied += entry.in_records.len() as u64;
-            if entry.waits_for_tier() {
-                entry
-                    .out_records
-                    .retain(|record| record.face != FaceId::CONTENT_STORE);
-            }
-            self.measure(slot, |strategy, entry| strategy.on_expiry(now, entry));
-            self.on_interest_finalize(now, slot);
+        let Forwarder { data, control } = self;
+        control.clock = now;
+        give_up_reads(data, now, out);
+        expire_interests(data, now);
+        release_held_interests(data, now, out);
+        control.expire_routes(data, now);
+        data.reassembly.sweep(&mut data.faces, &mut data.drops, now);
+        if control.management.events.is_due() {
+            publish_events(data, &mut control.management.events, now, out);
         }
-        self.data.scratch.found = due;
-        self.release(now, out);
-        let updates = self.control.rib.expire(now);
-        self.update_fib(updates);
-        if self.data.next_sweep.is_some_and(|at| at <= now) {
-            let (left, given_up) = self.data.faces.sweep_reassemblers(now);
-            self.data.partial_bytes = left;
-            for _ in 0..given_up {
-                self.data.drops.count(DropReason::Reassembly);
-            }
-            self.data.next_sweep = (left > 0).then_some(now + REASSEMBLY_TIMEOUT);
-        }
-        if self.control.management.events.is_due() {
-            self.publish_events(now, out);
-        }
-        self.readvertise(now, out);
-        self.count_made_sends(out);
+        send_commands(data, control, now, out);
+        data.count_made_sends(out);
     }
 
     /// Returns the time at which [`Forwarder::on_timeout`] has to be called next.
@@ -111,7 +221,13 @@ impl Forwarder {
             self.data.pit.next_timeout(),
             self.control.rib.next_timeout(),
         ];
-        let others = [reads, self.data.next_sweep, events, released, readvertised];
+        let others = [
+            reads,
+            self.data.reassembly.next_sweep,
+            events,
+            released,
+            readvertised,
+        ];
         tables.into_iter().chain(others).flatten().min()
     }
 
@@ -119,10 +235,7 @@ impl Forwarder {
 
     /// Adds a face.
     pub fn add_face(&mut self, config: FaceConfig) -> FaceId {
-        let id = self.data.faces.add(config);
-        self.tell_of_face(FaceEvent::Created, id);
-        self.tell_config(id);
-        id
+        self.control.add_face(&mut self.data, config)
     }
 
     /// Returns the face's configuration, which management may have changed.
@@ -150,13 +263,6 @@ impl Forwarder {
         }
     }
 
-    /// Sends the other shards a new or changed face.
-    pub(crate) fn tell_config(&mut self, id: FaceId) {
-        if let Some(config) = self.face(id).filter(|_| self.data.shard.manages()).cloned() {
-            self.tell(|| Change::Face(id, Box::new(config)));
-        }
-    }
-
     /// Records that the face's link has reliability, or no longer has.
     pub fn set_link_reliability(&mut self, id: FaceId, reliable: bool) {
         if let Some(face) = self.data.faces.get_mut(id) {
@@ -164,30 +270,10 @@ impl Forwarder {
         }
     }
 
-    fn tell_of_face(&mut self, event: FaceEvent, id: FaceId) {
-        if let Some(face) = self.data.faces.get(id) {
-            self.control
-                .management
-                .events
-                .push(self.control.clock, event, id, &face.config);
-        }
-    }
-
     /// Removes a face and its routes. Interests that wait for its Data wait for another face, or
     /// until they expire.
     pub fn remove_face(&mut self, face: FaceId) {
-        self.tell_of_face(FaceEvent::Destroyed, face);
-        if let Some(gone) = self.data.faces.remove(face) {
-            self.data.partial_bytes -= gone
-                .reassembler
-                .map_or(0, |reassembler| reassembler.held_bytes());
-            let updates = self.control.rib.remove_face(face);
-            self.update_fib(updates);
-            for instance in self.data.strategies.values_mut() {
-                instance.strategy.forget(face);
-            }
-            self.tell(|| Change::FaceGone(face));
-        }
+        self.control.remove_face(&mut self.data, face);
     }
 
     /// Adds a route, or replaces the one of the same prefix, face and origin.
@@ -195,46 +281,13 @@ impl Forwarder {
     /// # Errors
     /// [`RouteError`] if the face does not exist, the prefix is too long, or the table is full.
     pub fn add_route(&mut self, prefix: &Name, route: Route) -> Result<(), RouteError> {
-        if self.data.faces.get(route.face).is_none() {
-            return Err(RouteError::NoFace(route.face));
-        }
-        let name = prefix.as_name();
-        if name.component_count() > limits::PREFIX_COMPONENTS
-            || name.as_bytes().len() > limits::PREFIX_BYTES
-        {
-            return Err(RouteError::TooLong);
-        }
-        let routes = self.control.rib.of(prefix);
-        let replaces = routes
-            .iter()
-            .any(|old| old.face == route.face && old.origin == route.origin);
-        if !replaces
-            && (self.control.rib.routes() >= limits::ROUTES
-                || routes.len() >= limits::ROUTES_PER_PREFIX)
-        {
-            return Err(RouteError::Full);
-        }
-        let updates = self.control.rib.add(prefix, route);
-        self.update_fib(updates);
-        Ok(())
+        self.control.add_route(&mut self.data, prefix, route)
     }
 
     /// Removes a route, if it exists.
     pub fn remove_route(&mut self, prefix: &Name, face: FaceId, origin: u64) {
-        let updates = self.control.rib.remove(prefix, face, origin);
-        self.update_fib(updates);
-    }
-
-    fn update_fib(&mut self, updates: Vec<FibUpdate>) {
-        for FibUpdate { prefix, next_hops } in &updates {
-            self.data
-                .fib
-                .set(&self.data.hasher, prefix.as_name(), next_hops);
-        }
-        self.note_readvertised(&updates);
-        for FibUpdate { prefix, next_hops } in updates {
-            self.tell(|| Change::NextHops(prefix, next_hops));
-        }
+        self.control
+            .remove_route(&mut self.data, prefix, face, origin);
     }
 
     /// Adds a strategy to those that [`Forwarder::set_strategy`] and the management command
@@ -259,49 +312,13 @@ impl Forwarder {
     /// [`StrategyError`] if it does not exist, its parameters are wrong, the prefix is too long, or
     /// the table is full.
     pub fn set_strategy(&mut self, prefix: &Name, strategy: &Name) -> Result<Name, StrategyError> {
-        let instance = Instance::new(
-            &self.control.strategy_registry,
-            strategy,
-            &self.control.streams,
-        )?;
-        let at = prefix.as_name();
-        if at.component_count() > limits::PREFIX_COMPONENTS
-            || at.as_bytes().len() > limits::PREFIX_BYTES
-        {
-            return Err(StrategyError::PrefixTooLong);
-        }
-        if self.data.strategies.len() >= limits::STRATEGY_CHOICES
-            && self.data.strategies.get(&self.data.hasher, at).is_none()
-        {
-            return Err(StrategyError::Full);
-        }
-        let name = instance.instance().clone();
-        let before = self
-            .data
-            .strategies
-            .insert(&self.data.hasher, prefix.as_name(), instance);
-        self.unhold(before);
-        self.count_listening();
-        self.tell(|| Change::Strategy(prefix.clone(), Some(name.clone())));
-        Ok(name)
+        self.control.set_strategy(&mut self.data, prefix, strategy)
     }
 
     /// Removes the strategy of exactly this prefix. Names under it then use the strategy above it;
     /// the root uses the default.
     pub fn unset_strategy(&mut self, prefix: &Name) {
-        let before = if prefix.as_name().is_empty() {
-            let instance = Instance::default_of_root(&self.control.streams);
-            self.data
-                .strategies
-                .insert(&self.data.hasher, prefix.as_name(), instance)
-        } else {
-            self.data
-                .strategies
-                .remove(&self.data.hasher, prefix.as_name())
-        };
-        self.unhold(before);
-        self.count_listening();
-        self.tell(|| Change::Strategy(prefix.clone(), None));
+        self.control.unset_strategy(&mut self.data, prefix);
     }
 
     /// Returns the strategy that was set at exactly this prefix.
@@ -342,21 +359,6 @@ impl Forwarder {
         }
     }
 
-    fn count_listening(&mut self) {
-        self.data.measuring = self
-            .data
-            .strategies
-            .values()
-            .filter(|instance| instance.strategy.measures())
-            .count();
-        self.data.holding = self
-            .data
-            .strategies
-            .values()
-            .filter(|instance| instance.strategy.holds())
-            .count();
-    }
-
     /// Replaces the rules of authorization. A new forwarder has one rule: every local application
     /// may use every command.
     pub fn set_rules(&mut self, rules: Vec<Rule>) {
@@ -366,52 +368,73 @@ impl Forwarder {
     /// Replaces the rules of the Data that has to verify before it is cached. Stored Data stays.
     pub fn set_verification(&mut self, rules: Vec<VerifyRule>) {
         let rules = Verification::in_order(rules);
-        self.data.verification = Verification::of(rules.clone());
-        self.tell(|| Change::Verification(rules));
+        self.control.set_verification(&mut self.data, rules);
     }
 
     /// Sets the names of the regions that this node is in. An Interest whose forwarding hint leads
     /// to one of them has arrived: it goes on by its name, without the hint.
     pub fn set_network_regions(&mut self, regions: Vec<Name>) {
-        self.data.network_regions.clone_from(&regions);
-        self.tell(|| Change::NetworkRegions(regions));
-    }
-
-    /// Returns true if the hint of this Interest leads to a region of this node: one of its names
-    /// is a prefix of the region's, as in NFD.
-    pub(crate) fn is_in_producer_region(&self, interest: &Interest<'_>) -> bool {
-        if interest.forwarding_hint.is_none() || self.data.network_regions.is_empty() {
-            return false;
-        }
-        let mut delegations = interest.forwarding_hints();
-        delegations.any(|delegation| {
-            self.data
-                .network_regions
-                .iter()
-                .any(|region| region.as_name().starts_with(delegation))
-        })
+        self.control.set_network_regions(&mut self.data, regions);
     }
 
     /// Counts the Content Store's hits and misses by the first `components` components of the
     /// names; 0 ends it.
     pub fn set_figures_by_prefix(&mut self, components: usize) {
-        self.data.figures_by_prefix = (components > 0).then(|| FiguresByPrefix::new(components));
-        self.tell(|| Change::CountBy(components));
+        self.control
+            .set_figures_by_prefix(&mut self.data, components);
     }
 
     /// Returns hits and misses of the most requested prefixes; empty if they are not counted.
     pub fn figures_by_prefix(&self, most: usize) -> Vec<PrefixFigures> {
-        let top = self
-            .data
-            .figures_by_prefix
-            .as_ref()
-            .map_or_else(Vec::new, FiguresByPrefix::top);
-        top.into_iter().take(most).cloned().collect()
+        self.data.figures_by_prefix(most)
+    }
+
+    /// Advertises the prefixes of applications to the routing daemon of this machine, or withdraws
+    /// them.
+    pub fn set_readvertise(&mut self, is_on: bool) {
+        let Forwarder { data, control } = self;
+        let readvertise = &mut control.management.readvertise;
+        readvertise.turn(control.clock, is_on, &control.rib, &data.faces);
+    }
+
+    /// Sends and learns the places of caches on their paths, for the policies `lcd`, `probcache`
+    /// and `betweenness`. `centrality` is this router's betweenness, in any unit that all routers
+    /// share. After this, room in the Content Store is no reason to admit.
+    pub fn set_centrality(&mut self, centrality: u64) {
+        self.data.set_centrality(centrality);
+    }
+
+    /// Puts a second tier behind the Content Store.
+    pub fn set_tier(&mut self, host: Box<dyn SecondTier>) {
+        let tier = Tier::new(host, self.data.max_packet_bytes);
+        self.data.tier = Some(Box::new(tier));
+    }
+
+    /// Returns the bytes of incomplete packets in reassembly, over all faces.
+    pub fn partial_bytes(&self) -> usize {
+        self.data.reassembly.bytes
+    }
+
+    /// Returns the faces with incomplete packets: the bytes of each, and the time at which its
+    /// oldest packet began.
+    pub fn partial_holders(&self) -> impl Iterator<Item = (FaceId, usize, Time)> {
+        self.data.faces.reassembling()
+    }
+
+    /// Drops every incomplete packet of the face, to make room for others.
+    pub fn give_up_partial(&mut self, face: FaceId) {
+        let DataPlane {
+            reassembly,
+            faces,
+            drops,
+            ..
+        } = &mut self.data;
+        reassembly.give_up(faces, drops, face);
     }
 
     /// Sets the bytes of incomplete packets in reassembly, of all faces together.
     pub fn set_reassembly_bytes(&mut self, most: usize) {
-        self.data.most_partial_bytes = most;
+        self.data.reassembly.most_bytes = most;
     }
 
     /// Sets the FaceUris at which the host listens.
@@ -422,11 +445,6 @@ impl Forwarder {
     /// Sets the host's configuration file, which `status/general` reports.
     pub fn set_configuration(&mut self, path: String) {
         self.control.management.configuration = Some(path);
-    }
-
-    /// Returns milliseconds since 1970.
-    pub(crate) fn unix_millis(&self, now: Time) -> u64 {
-        (self.data.started + now.since(Time::ZERO)).as_millis() as u64
     }
 
     // ---- Long work and figures: for the host ----
@@ -451,31 +469,14 @@ impl Forwarder {
         policy: &Spec,
         capacity: Option<ByteSize>,
     ) -> Result<(), SpecError> {
-        let capacity = capacity.unwrap_or(self.control.capacity);
-        let part = self.data.shard.part_of(capacity);
-        let engine = Engine::new(policy, part, &self.control.streams)?;
-        self.data.content_store.set_engine(now, engine);
-        self.tell_path_if(policy.needs_path());
-        self.capacity_is(capacity);
-        self.tell(|| Change::Policy(policy.clone(), capacity));
-        Ok(())
+        self.control
+            .set_policy(&mut self.data, now, policy, capacity)
     }
 
     /// Gives the Content Store another capacity, over all shards, under the same policy. Packets
     /// without room leave at once.
     pub fn set_capacity(&mut self, now: Time, capacity: ByteSize) {
-        self.data
-            .content_store
-            .set_capacity(now, self.data.shard.part_of(capacity));
-        self.capacity_is(capacity);
-        self.tell(|| Change::Capacity(capacity));
-    }
-
-    fn capacity_is(&mut self, capacity: ByteSize) {
-        self.control.capacity = capacity;
-        if let Some(paths) = &mut self.data.paths {
-            paths.set_capacity(capacity);
-        }
+        self.control.set_capacity(&mut self.data, now, capacity);
     }
 
     /// Returns the Content Store's policy.
@@ -496,43 +497,12 @@ impl Forwarder {
 
     /// Counts a packet that the host dropped.
     pub fn count_drop(&mut self, face: FaceId, reason: DropReason) {
-        self.data.drops.count(reason);
-        if let Some(face) = self.data.faces.get_mut(face) {
-            face.counters.dropped += 1;
-        }
+        self.data.count_drop(face, reason);
     }
 
     /// Returns the counters and the sizes of the tables.
     pub fn stats(&self) -> Stats {
-        let engine = self.data.content_store.engine();
-        let mut packets = self.data.faces.gone;
-        for (_, face) in self.data.faces.iter() {
-            packets.add(&face.counters);
-        }
-        let (prefixes_to_readvertise, readvertised_prefixes) =
-            self.control.management.readvertise.counts();
-        Stats {
-            packets,
-            drops: self.data.drops.clone(),
-            content_store: self.data.content_store.counters,
-            tier: self
-                .data
-                .tier
-                .as_ref()
-                .map(|tier| tier.counters)
-                .unwrap_or_default(),
-            content_store_entries: engine.len(),
-            content_store_bytes: engine.used().bytes(),
-            content_store_capacity_bytes: engine.capacity().bytes(),
-            pit_entries: self.data.pit.len(),
-            fib_entries: self.data.fib.len(),
-            rib_routes: self.control.rib.routes(),
-            prefixes_to_readvertise,
-            readvertised_prefixes,
-            faces: self.data.faces.len(),
-            satisfied: self.data.satisfied,
-            unsatisfied: self.data.unsatisfied,
-        }
+        self.control.stats(&self.data)
     }
 
     /// Appends the sampled requests to the Content Store since the last call, and returns the
@@ -604,14 +574,7 @@ impl Forwarder {
 
     /// Returns every face, by number.
     pub fn face_stats(&self) -> Vec<FaceStats> {
-        let stats = |(id, face): (FaceId, &crate::face::Face)| FaceStats {
-            id,
-            config: face.config.clone(),
-            counters: face.counters,
-        };
-        let mut faces: Vec<FaceStats> = self.data.faces.iter().map(stats).collect();
-        faces.sort_by_key(|face| face.id);
-        faces
+        self.data.face_stats()
     }
 
     // ---- Changes for the other shards ----
@@ -629,37 +592,6 @@ impl Forwarder {
 
     /// Applies a change of the first shard.
     pub fn apply(&mut self, now: Time, change: Change) {
-        match change {
-            Change::Face(id, config) => self.data.faces.put(id, *config),
-            Change::FaceGone(id) => self.remove_face(id),
-            Change::NextHops(prefix, next_hops) => {
-                self.update_fib(vec![FibUpdate { prefix, next_hops }])
-            }
-            // A change that the first shard accepted fits the others: they have the same tables and
-            // bounds.
-            Change::Strategy(prefix, Some(strategy)) => drop(self.set_strategy(&prefix, &strategy)),
-            Change::Strategy(prefix, None) => self.unset_strategy(&prefix),
-            Change::Policy(policy, capacity) => drop(self.set_policy(now, &policy, Some(capacity))),
-            Change::Capacity(capacity) => self.set_capacity(now, capacity),
-            Change::Serving { admits, serves } => self.set_serving(admits, serves),
-            Change::Verification(rules) => self.data.verification = Verification::of(rules),
-            Change::NetworkRegions(regions) => self.set_network_regions(regions),
-            Change::CountBy(components) => self.set_figures_by_prefix(components),
-        }
-    }
-
-    /// Records a change for the others, if this shard manages them.
-    pub(crate) fn tell(&mut self, change: impl FnOnce() -> Change) {
-        if self.data.shard.manages() {
-            self.control.changes.push(change());
-        }
-    }
-
-    pub(crate) fn set_serving(&mut self, admits: bool, serves: bool) {
-        (
-            self.data.content_store.admits,
-            self.data.content_store.serves,
-        ) = (admits, serves);
-        self.tell(|| Change::Serving { admits, serves });
+        self.control.apply(&mut self.data, now, change);
     }
 }

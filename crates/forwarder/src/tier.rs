@@ -15,6 +15,7 @@
 //!
 //! The path of an Interest through the tier is in `pipeline/tier_lookup.rs`.
 
+use crate::limits::{RECALLED_BYTES, TIER_LOOKUPS};
 use bytes::{BufMut, Bytes, BytesMut};
 use larder_packet::{Data, NameRef};
 use larder_units::{ByteSize, Time};
@@ -162,6 +163,17 @@ pub(crate) struct Read {
 }
 
 impl Tier {
+    /// Creates the forwarder's part of a tier. The packets have at most so many bytes.
+    pub(crate) fn new(host: Box<dyn SecondTier>, max_packet_bytes: usize) -> Self {
+        Tier {
+            host,
+            reads: BTreeMap::new(),
+            next_ticket: 0,
+            most: (RECALLED_BYTES / max_packet_bytes).clamp(1, TIER_LOOKUPS),
+            counters: TierCounters::default(),
+        }
+    }
+
     /// Returns the time at which the next read is given up.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         self.reads.first_key_value().map(|(_, read)| read.until)

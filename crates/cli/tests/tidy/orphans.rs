@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use syn::{Item, Type};
 
 /// Files that implement a type of another file, with the reasons.
-pub(crate) const LISTED: [&str; 45] = [
+pub(crate) const LISTED: [&str; 34] = [
     // The forms of an advice: a page, sentences, a configuration, a terminal's table.
     "crates/advise/src/configuration.rs",
     "crates/advise/src/page.rs",
@@ -15,19 +15,6 @@ pub(crate) const LISTED: [&str; 45] = [
     // Two tasks on the log's regions that share all its state.
     "crates/disk/src/log/jobs.rs",
     "crates/disk/src/log/reclaim.rs",
-    // Modules of the management protocol that need the whole forwarder.
-    "crates/forwarder/src/management/events.rs",
-    "crates/forwarder/src/management/faces.rs",
-    "crates/forwarder/src/management/readvertise.rs",
-    "crates/forwarder/src/management/shard_query.rs",
-    // The steps of NFD's pipelines on the forwarder's tables, a file for each.
-    "crates/forwarder/src/pipeline/content_store_hit.rs",
-    "crates/forwarder/src/pipeline/incoming_data.rs",
-    "crates/forwarder/src/pipeline/incoming_interest.rs",
-    "crates/forwarder/src/pipeline/outgoing_data.rs",
-    "crates/forwarder/src/pipeline/path.rs",
-    "crates/forwarder/src/pipeline/reassembly.rs",
-    "crates/forwarder/src/pipeline/tier_lookup.rs",
     // Events of the egress by kind.
     "crates/gateway/src/egress/egress_core/answers.rs",
     "crates/gateway/src/egress/egress_core/segments.rs",

@@ -5,21 +5,33 @@
 //! side. If the routes change meanwhile, the next command follows the answer. A command without an
 //! answer, or with a refusal, is repeated with growing delays.
 
-use crate::face::FaceId;
+use crate::face::{FaceId, Faces};
 use crate::limits::{
     READVERTISE_INTERVAL, READVERTISE_RETRY, READVERTISE_RETRY_MOST, READVERTISE_UNANSWERED,
     READVERTISE_WITHDRAWN,
 };
-use larder_packet::Name;
+use crate::local_names::{is_localhop, is_localhost, is_routing_daemon};
+use crate::tables::rib::{FibUpdate, Rib, Route};
+use larder_packet::{Name, NameRef};
 use larder_units::Time;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+
+/// The origins of routes that are advertised: an application, and a client (NFD management
+/// protocol, "Route origins"). Others are the operator's, or come from routing itself.
+const ADVERTISED_ORIGINS: [u64; 2] = [0, 65];
+
+/// The position of the ControlParameters in a command's name, after `/localhost/nlsr/rib/VERB`.
+pub(crate) const PARAMETERS: usize = 4;
+
+/// The least components of a route to the daemon. A default route does not lead to it.
+const DAEMON_COMPONENTS: usize = 2;
 
 /// The prefixes that the daemon knows or has to learn.
 #[derive(Default)]
 pub(crate) struct Readvertise {
     /// False if no prefix is to be spread. Those that the daemon knows are withdrawn.
-    pub(crate) is_on: bool,
+    is_on: bool,
     /// The faces of the daemon.
     daemon: Vec<FaceId>,
     prefixes: BTreeMap<Name, Prefix>,
@@ -58,20 +70,85 @@ enum State {
 }
 
 impl Readvertise {
-    /// Returns true if there is nothing to do on a change of routes.
-    pub(crate) fn is_unused(&self) -> bool {
-        !self.is_on && self.prefixes.is_empty()
+    /// Advertises the prefixes of applications, or withdraws them.
+    pub(crate) fn turn(&mut self, now: Time, is_on: bool, rib: &Rib, faces: &Faces) {
+        self.is_on = is_on;
+        self.find_daemon(now, rib, faces);
+        self.note_all(now, rib);
     }
 
-    /// Returns true if the face is the daemon's.
-    pub(crate) fn is_daemon(&self, face: FaceId) -> bool {
-        self.daemon.contains(&face)
+    /// Notes which of these prefixes are to be advertised now. The routes have changed already.
+    pub(crate) fn note(&mut self, now: Time, updates: &[FibUpdate], rib: &Rib, faces: &Faces) {
+        if !self.is_on && self.prefixes.is_empty() {
+            return;
+        }
+        if updates
+            .iter()
+            .any(|update| is_routing_daemon(update.prefix.as_name()))
+            && self.find_daemon(now, rib, faces)
+        {
+            // Routes to the daemon itself are not advertised.
+            self.note_all(now, rib);
+            return;
+        }
+        for update in updates {
+            self.note_prefix(now, &update.prefix, rib);
+        }
+    }
+
+    fn note_all(&mut self, now: Time, rib: &Rib) {
+        let mut names: Vec<Name> = self.prefixes.keys().cloned().collect();
+        for (prefix, _) in rib.iter() {
+            names.push(prefix.clone());
+        }
+        for name in names {
+            self.note_prefix(now, &name, rib);
+        }
+    }
+
+    fn note_prefix(&mut self, now: Time, prefix: &Name, rib: &Rib) {
+        let cost = self.advertised_cost(prefix.as_name(), rib.of(prefix));
+        self.set(now, prefix, cost);
+    }
+
+    /// Returns the cost to advertise, or `None` if the prefix is not to be advertised.
+    fn advertised_cost(&self, prefix: NameRef<'_>, routes: &[Route]) -> Option<u64> {
+        if !self.is_on || is_localhost(prefix) || is_localhop(prefix) {
+            return None;
+        }
+        let mut least: Option<u64> = None;
+        for route in routes {
+            if ADVERTISED_ORIGINS.contains(&route.origin) && !self.daemon.contains(&route.face) {
+                least = Some(least.map_or(route.cost, |least| least.min(route.cost)));
+            }
+        }
+        least
+    }
+
+    /// Finds the faces that lead to the daemon. Returns true if they have changed.
+    fn find_daemon(&mut self, now: Time, rib: &Rib, faces: &Faces) -> bool {
+        let name = command_name("register");
+        let mut daemon = Vec::new();
+        for components in (DAEMON_COMPONENTS..=PARAMETERS).rev() {
+            // The prefix's own routes: a default route that it inherits is not the daemon's.
+            for route in rib.of(&name.as_name().prefix(components).to_name()) {
+                if !daemon.contains(&route.face)
+                    && faces.get(route.face).is_some_and(|face| face.is_local())
+                {
+                    daemon.push(route.face);
+                }
+            }
+            if !daemon.is_empty() {
+                break;
+            }
+        }
+        self.set_daemon(now, daemon)
     }
 
     /// Takes the faces of the daemon. Returns true if they have changed. The daemon has started or
     /// ended then, so every prefix is sent again: the commands before may have reached a process
     /// that ends.
-    pub(crate) fn set_daemon(&mut self, now: Time, faces: Vec<FaceId>) -> bool {
+    fn set_daemon(&mut self, now: Time, faces: Vec<FaceId>) -> bool {
         if self.daemon == faces {
             return false;
         }
@@ -99,7 +176,7 @@ impl Readvertise {
     }
 
     /// Takes the cost of a prefix, or `None` if it is not to be advertised.
-    pub(crate) fn set(&mut self, now: Time, name: &Name, wanted: Option<u64>) {
+    fn set(&mut self, now: Time, name: &Name, wanted: Option<u64>) {
         let has_daemon = !self.daemon.is_empty();
         let Some(prefix) = self.prefixes.get_mut(name) else {
             if wanted.is_some() {
@@ -232,11 +309,6 @@ impl Readvertise {
         (self.prefixes.len() - self.withdrawn, self.accepted)
     }
 
-    /// Returns the names of all prefixes.
-    pub(crate) fn names(&self) -> Vec<Name> {
-        self.prefixes.keys().cloned().collect()
-    }
-
     /// Returns the time at which [`Readvertise::next`] may have a command.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         let given_up = self.unanswered.first().map(|(until, _)| *until);
@@ -247,4 +319,13 @@ impl Readvertise {
             .map(|(at, _)| *at);
         [given_up, due].into_iter().flatten().min()
     }
+}
+
+/// Returns `/localhost/nlsr/rib/VERB`.
+pub(crate) fn command_name(verb: &str) -> Name {
+    let mut name = Name::root();
+    for part in ["localhost", "nlsr", "rib", verb] {
+        name.push_generic(part.as_bytes());
+    }
+    name
 }

@@ -69,4 +69,25 @@ impl ShardQueries {
         self.waiting.insert(self.next_ticket, pending_query);
         self.next_ticket
     }
+
+    // ---- Answers of other shards, while a dataset is created ----
+
+    pub(crate) fn figures_of_others(
+        &self,
+    ) -> impl Iterator<Item = (&Stats, &[(FaceId, FaceCounters)], &[PrefixFigures])> {
+        self.said.iter().filter_map(|report| match report {
+            Report::Figures(stats, faces, by_prefix) => {
+                Some((&**stats, &faces[..], &by_prefix[..]))
+            }
+            _ => None,
+        })
+    }
+
+    pub(crate) fn stored_by_others(&self) -> impl Iterator<Item = CsObject> {
+        let stored = self.said.iter().filter_map(|report| match report {
+            Report::Stored(objects) => Some(objects),
+            _ => None,
+        });
+        stored.flatten().cloned()
+    }
 }

@@ -22,7 +22,7 @@ use larder_policy::SpecError;
 use larder_units::{ByteSize, Time};
 
 pub(super) fn config(
-    forwarder: &mut dyn ManagedForwarder,
+    forwarder: &mut ManagedForwarder<'_>,
     request: &Request<'_>,
     _: &mut Outbox,
 ) -> Result<Reply, Refusal> {
@@ -62,7 +62,7 @@ pub(super) fn config(
 }
 
 pub(super) fn erase(
-    forwarder: &mut dyn ManagedForwarder,
+    forwarder: &mut ManagedForwarder<'_>,
     request: &Request<'_>,
     out: &mut Outbox,
 ) -> Result<Reply, Refusal> {
@@ -88,7 +88,7 @@ pub(super) fn erase(
 }
 
 pub(super) fn info(
-    forwarder: &dyn ManagedForwarder,
+    forwarder: &ManagedForwarder<'_>,
     _: Time,
     _: NameRef<'_>,
     content: &mut Content,
@@ -99,7 +99,7 @@ pub(super) fn info(
 /// Larder's own dataset: the stored objects under a prefix. The last component of the dataset's
 /// name holds the prefix, a Name; without it, the dataset has every object.
 pub(super) fn query(
-    forwarder: &dyn ManagedForwarder,
+    forwarder: &ManagedForwarder<'_>,
     now: Time,
     name: NameRef<'_>,
     content: &mut Content,
@@ -126,7 +126,7 @@ fn queried(name: NameRef<'_>) -> Result<Name, DecodeError> {
 /// Larder's own dataset: hits and misses by prefix, if the host counts them
 /// ([`crate::Forwarder::set_figures_by_prefix`]).
 pub(super) fn prefixes(
-    forwarder: &dyn ManagedForwarder,
+    forwarder: &ManagedForwarder<'_>,
     _: Time,
     _: NameRef<'_>,
     content: &mut Content,
@@ -147,7 +147,7 @@ pub(super) fn prefixes(
     })
 }
 
-fn information(forwarder: &dyn ManagedForwarder) -> CsInfo {
+fn information(forwarder: &ManagedForwarder<'_>) -> CsInfo {
     let stats = forwarder.stats();
     let capacity = forwarder.capacity().bytes();
     let (admits, serves) = forwarder.serving();

@@ -3,10 +3,10 @@
 //! answer.
 
 use super::managed_forwarder::ManagedForwarder;
-use super::{Content, Refusal, Reply, Request, content_data, refusal, require};
-use crate::control::pending_faces::Pending;
+use super::{Content, Refusal, Reply, Request, refusal, require, respond};
+use crate::control::pending_faces::{Pending, PendingFaces};
+use crate::data_plane::DataPlane;
 use crate::face::{FaceConfig, FaceId, Persistency, Scope};
-use crate::forwarder::Forwarder;
 use crate::limits::{FACES_BEING_CREATED, LEAST_MTU, MAX_PACKET_BYTES};
 use crate::outbox::{FaceAnswer, FaceRequest, HostRequest, Outbox};
 use crate::stats::FaceStats;
@@ -18,7 +18,7 @@ use larder_packet::{ControlParameters, ControlResponse, NameRef};
 use larder_units::Time;
 
 pub(super) fn create(
-    forwarder: &mut dyn ManagedForwarder,
+    forwarder: &mut ManagedForwarder<'_>,
     request: &Request<'_>,
     out: &mut Outbox,
 ) -> Result<Reply, Refusal> {
@@ -58,59 +58,50 @@ pub(super) fn create(
     Ok(Reply::Later)
 }
 
-impl Forwarder {
-    /// Takes the host's answer to a [`FaceRequest`]. The response to the command is in `out`.
-    pub fn on_face_answer(&mut self, now: Time, ticket: u64, answer: FaceAnswer, out: &mut Outbox) {
-        out.clear();
-        self.control.clock = now;
-        let Some(Pending { from, command }) = self
-            .control
-            .management
-            .pending_faces
-            .commands
-            .remove(&ticket)
-        else {
-            return;
-        };
-        let made = |face: FaceId, status_code: u64, status_text: &str| {
-            let body = self
-                .data
-                .faces
-                .get(face)
-                .map(|made| new_face(face, &made.config, self.data.max_packet_bytes))?;
-            Some(
-                NewFaceResponse {
-                    status_code,
-                    status_text: status_text.to_owned(),
-                    body,
-                }
-                .encode(),
-            )
-        };
-        let (code, text, content) = match answer {
-            FaceAnswer::Created(face) => (
-                504,
-                "the face was lost as soon as it was made".to_owned(),
-                made(face, 200, "OK"),
-            ),
-            FaceAnswer::Exists(face) => {
-                let text = "a face to that peer is there already";
-                (409, text.to_owned(), made(face, 409, text))
+/// Takes the host's answer to a [`FaceRequest`]. The response to the command is in `out`.
+pub(crate) fn on_face_answer(
+    plane: &mut DataPlane,
+    pending_faces: &mut PendingFaces,
+    now: Time,
+    ticket: u64,
+    answer: FaceAnswer,
+    out: &mut Outbox,
+) {
+    let Some(Pending { from, command }) = pending_faces.commands.remove(&ticket) else {
+        return;
+    };
+    let made = |face: FaceId, status_code: u64, status_text: &str| {
+        let body = plane
+            .faces
+            .get(face)
+            .map(|made| new_face(face, &made.config, plane.max_packet_bytes))?;
+        Some(
+            NewFaceResponse {
+                status_code,
+                status_text: status_text.to_owned(),
+                body,
             }
-            FaceAnswer::Refused(code, text) => (code, text, None),
-        };
-        let content = content.unwrap_or_else(|| refusal((code, text)).encode());
-        if let Ok(data) = content_data(command.as_name(), &content) {
-            let hash = self.hash_of(command.as_name());
-            self.remember_command(from, hash, &data);
-            self.publish(now, data, out);
+            .encode(),
+        )
+    };
+    let (code, text, content) = match answer {
+        FaceAnswer::Created(face) => (
+            504,
+            "the face was lost as soon as it was made".to_owned(),
+            made(face, 200, "OK"),
+        ),
+        FaceAnswer::Exists(face) => {
+            let text = "a face to that peer is there already";
+            (409, text.to_owned(), made(face, 409, text))
         }
-        self.count_made_sends(out);
-    }
+        FaceAnswer::Refused(code, text) => (code, text, None),
+    };
+    let content = content.unwrap_or_else(|| refusal((code, text)).encode());
+    respond(plane, now, from, command.as_name(), &content, out);
 }
 
 pub(super) fn update(
-    forwarder: &mut dyn ManagedForwarder,
+    forwarder: &mut ManagedForwarder<'_>,
     request: &Request<'_>,
     out: &mut Outbox,
 ) -> Result<Reply, Refusal> {
@@ -177,7 +168,7 @@ pub(super) fn update(
 }
 
 pub(super) fn destroy(
-    forwarder: &mut dyn ManagedForwarder,
+    forwarder: &mut ManagedForwarder<'_>,
     request: &Request<'_>,
     out: &mut Outbox,
 ) -> Result<Reply, Refusal> {
@@ -196,7 +187,7 @@ pub(super) fn destroy(
 }
 
 pub(super) fn list(
-    forwarder: &dyn ManagedForwarder,
+    forwarder: &ManagedForwarder<'_>,
     _: Time,
     _: NameRef<'_>,
     content: &mut Content,
@@ -209,7 +200,7 @@ pub(super) fn list(
 }
 
 pub(super) fn query(
-    forwarder: &dyn ManagedForwarder,
+    forwarder: &ManagedForwarder<'_>,
     _: Time,
     name: NameRef<'_>,
     content: &mut Content,
@@ -226,7 +217,7 @@ pub(super) fn query(
 }
 
 pub(super) fn channels(
-    forwarder: &dyn ManagedForwarder,
+    forwarder: &ManagedForwarder<'_>,
     _: Time,
     _: NameRef<'_>,
     content: &mut Content,

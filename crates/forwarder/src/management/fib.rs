@@ -13,7 +13,7 @@ use larder_packet::{ControlParameters, NameRef};
 use larder_units::Time;
 
 pub(super) fn add_next_hop(
-    forwarder: &mut dyn ManagedForwarder,
+    forwarder: &mut ManagedForwarder<'_>,
     request: &Request<'_>,
     _: &mut Outbox,
 ) -> Result<Reply, Refusal> {
@@ -36,7 +36,7 @@ pub(super) fn add_next_hop(
 }
 
 pub(super) fn remove_next_hop(
-    forwarder: &mut dyn ManagedForwarder,
+    forwarder: &mut ManagedForwarder<'_>,
     request: &Request<'_>,
     _: &mut Outbox,
 ) -> Result<Reply, Refusal> {
@@ -51,7 +51,7 @@ pub(super) fn remove_next_hop(
 }
 
 pub(super) fn list(
-    forwarder: &dyn ManagedForwarder,
+    forwarder: &ManagedForwarder<'_>,
     _: Time,
     _: NameRef<'_>,
     content: &mut Content,

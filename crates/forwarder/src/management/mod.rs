@@ -5,7 +5,7 @@
 //! Interests at once. An Interest that has to wait (for a face that the host creates, or for the
 //! next face event) pends in the PIT as any other, so the PIT handles several consumers, PIT tokens
 //! and lifetimes. Each module of the protocol has a file, and each verb a row in [`VERBS`]. These
-//! files use the forwarder through [`ManagedForwarder`].
+//! files use both planes through [`ManagedForwarder`].
 //!
 //! ```text
 //! Interest ─► VERBS ─┬─ command: authority ─► function ─┬─► ControlResponse
@@ -21,13 +21,13 @@
 
 mod cs;
 mod datasets;
-mod events;
-mod faces;
+pub(crate) mod events;
+pub(crate) mod faces;
 mod fib;
 mod managed_forwarder;
-mod readvertise;
+pub(crate) mod readvertise;
 mod rib;
-mod shard_query;
+pub(crate) mod shard_query;
 mod status;
 mod strategy_choice;
 
@@ -35,11 +35,17 @@ use crate::control::Management;
 use crate::control::datasets::Content;
 use crate::control::refusal::Refusal;
 use crate::control::shard_queries::ShardQuery;
+use crate::control_plane::ControlPlane;
+use crate::data_plane::DataPlane;
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
-use crate::forwarder::Forwarder;
 use crate::outbox::{Body, Outbox};
+use crate::pipeline::incoming_data::on_incoming_data;
+use crate::pipeline::incoming_interest::{
+    check_interest, completed, insert_in_record, is_incomplete,
+};
 use crate::pipeline::link_service::Arrival;
+use crate::pipeline::outgoing_interest::on_outgoing_nack;
 use crate::tables::pit::OutRecord;
 use bytes::Bytes;
 use larder_packet::{
@@ -68,14 +74,14 @@ enum Reply {
     Later,
 }
 
-type CommandFn = fn(&mut dyn ManagedForwarder, &Request<'_>, &mut Outbox) -> Result<Reply, Refusal>;
+type CommandFn = fn(&mut ManagedForwarder<'_>, &Request<'_>, &mut Outbox) -> Result<Reply, Refusal>;
 
 /// The kind of a verb.
 enum Kind {
     Command(CommandFn),
     Dataset(DatasetFn),
-    /// A dataset of all shards, with the query for the others; `None` if they have nothing to add.
-    DatasetOfAll(DatasetFn, fn(NameRef<'_>) -> Option<ShardQuery>),
+    /// A dataset of all shards.
+    DatasetOfAll(shard_query::DatasetOfAll),
     /// The notification stream of face events.
     Events,
 }
@@ -110,7 +116,7 @@ const fn dataset(module: &'static str, verb: &'static str, function: DatasetFn) 
 const fn of_all(verb: Verb, question: fn(NameRef<'_>) -> Option<ShardQuery>) -> Verb {
     match verb.kind {
         Kind::Dataset(function) => Verb {
-            kind: Kind::DatasetOfAll(function, question),
+            kind: Kind::DatasetOfAll(shard_query::DatasetOfAll { function, question }),
             ..verb
         },
         _ => verb,
@@ -180,7 +186,8 @@ fn verb_of(name: NameRef<'_>) -> Option<&'static Verb> {
 /// Returns the function of the dataset of this name.
 fn dataset_of(name: NameRef<'_>) -> Option<DatasetFn> {
     match verb_of(name)?.kind {
-        Kind::Dataset(function) | Kind::DatasetOfAll(function, _) => Some(function),
+        Kind::Dataset(function)
+        | Kind::DatasetOfAll(shard_query::DatasetOfAll { function, .. }) => Some(function),
         Kind::Command(_) | Kind::Events => None,
     }
 }
@@ -196,192 +203,226 @@ enum Outcome {
     Unknown,
 }
 
-impl Forwarder {
-    /// Processes an Interest under `/localhost/nfd`, or under `/localhop/nfd` where that is
-    /// allowed.
-    pub(crate) fn on_management(
-        &mut self,
-        arrival: &Arrival<'_>,
-        interest: &Interest<'_>,
-        hash: u64,
-        out: &mut Outbox,
-    ) -> Result<(), Dropped> {
-        // The same Interest waits already: this is one more consumer.
-        let outcome = match self.data.pit.find(hash, interest) {
-            Some(_) => Outcome::Wait,
-            None => self.answer(arrival, interest, hash, out)?,
-        };
-        match outcome {
-            Outcome::Answer(data) => {
-                out.push(arrival.face, Body::Stored(data)).pit_token = arrival.header.pit_token;
-                Ok(())
-            }
-            Outcome::Wait => self.wait_for_management(arrival, interest, hash),
-            Outcome::Unknown => {
-                self.data.drops.count(DropReason::NoRoute);
-                self.on_outgoing_nack(arrival, interest, NackReason::NoRoute, out);
-                Ok(())
-            }
+/// Processes an Interest under `/localhost/nfd`, or under `/localhop/nfd` where that is allowed.
+#[cold]
+pub(crate) fn on_interest(
+    plane: &mut DataPlane,
+    control: &mut ControlPlane,
+    arrival: &Arrival<'_>,
+    interest: &Interest<'_>,
+    hash: u64,
+    out: &mut Outbox,
+) -> Result<(), Dropped> {
+    if is_incomplete(plane, interest) {
+        let packet = completed(plane, interest)?;
+        let interest = Interest::decode(&packet)?;
+        let arrival = arrival.made(packet.clone());
+        return on_interest(plane, control, &arrival, &interest, hash, out);
+    }
+    check_interest(arrival, interest)?;
+    // The same Interest waits already: this is one more consumer.
+    let outcome = match plane.pit.find(hash, interest) {
+        Some(_) => Outcome::Wait,
+        None => answer(plane, control, arrival, interest, hash, out)?,
+    };
+    match outcome {
+        Outcome::Answer(data) => {
+            out.push(arrival.face, Body::Stored(data)).pit_token = arrival.header.pit_token;
+            Ok(())
+        }
+        Outcome::Wait => wait_for_management(plane, arrival, interest, hash),
+        Outcome::Unknown => {
+            plane.drops.count(DropReason::NoRoute);
+            on_outgoing_nack(arrival, interest, NackReason::NoRoute, out);
+            Ok(())
         }
     }
+}
 
-    fn answer(
-        &mut self,
-        arrival: &Arrival<'_>,
-        interest: &Interest<'_>,
-        hash: u64,
-        out: &mut Outbox,
-    ) -> Result<Outcome, Dropped> {
-        let name = interest.name;
-        let localhop = name
-            .component(0)
-            .is_some_and(|first| first.value == b"localhop");
-        let [module, verb] = words(name);
-        let found = verb_of(name).filter(|row| row.localhop || !localhop);
-        Ok(match found.map(|row| &row.kind) {
-            Some(Kind::Command(function)) => {
-                self.on_command(arrival, interest, hash, *function, out)?
-            }
-            Some(Kind::Dataset(function)) => self.on_dataset(arrival.now, interest, *function),
-            Some(Kind::DatasetOfAll(function, question)) => {
-                self.on_dataset_of_all(arrival, interest, *function, *question, out)?
-            }
-            Some(Kind::Events) => self.on_events(arrival.now, interest),
-            None if is_command(name) => {
-                let text = format!(
-                    "no verb {:?} of {:?}",
-                    String::from_utf8_lossy(verb),
-                    String::from_utf8_lossy(module)
-                );
-                Outcome::Answer(response_data(name, &refusal((501, text)))?)
-            }
-            None => Outcome::Unknown,
-        })
+fn answer(
+    plane: &mut DataPlane,
+    control: &mut ControlPlane,
+    arrival: &Arrival<'_>,
+    interest: &Interest<'_>,
+    hash: u64,
+    out: &mut Outbox,
+) -> Result<Outcome, Dropped> {
+    let name = interest.name;
+    let localhop = name
+        .component(0)
+        .is_some_and(|first| first.value == b"localhop");
+    let [module, verb] = words(name);
+    let found = verb_of(name).filter(|row| row.localhop || !localhop);
+    Ok(match found.map(|row| &row.kind) {
+        Some(Kind::Command(function)) => {
+            on_command(plane, control, arrival, interest, hash, *function, out)?
+        }
+        Some(Kind::Dataset(function)) => {
+            datasets::on_dataset(plane, control, arrival.now, interest, *function)
+        }
+        Some(Kind::DatasetOfAll(dataset)) => {
+            shard_query::on_dataset_of_all(plane, control, arrival, interest, *dataset, out)?
+        }
+        Some(Kind::Events) => {
+            events::on_events(&mut control.management.events, arrival.now, interest)
+        }
+        None if is_command(name) => {
+            let text = format!(
+                "no verb {:?} of {:?}",
+                String::from_utf8_lossy(verb),
+                String::from_utf8_lossy(module)
+            );
+            Outcome::Answer(response_data(name, &refusal((501, text)))?)
+        }
+        None => Outcome::Unknown,
+    })
+}
+
+fn on_command(
+    plane: &mut DataPlane,
+    control: &mut ControlPlane,
+    arrival: &Arrival<'_>,
+    interest: &Interest<'_>,
+    hash: u64,
+    function: CommandFn,
+    out: &mut Outbox,
+) -> Result<Outcome, Dropped> {
+    let Arrival {
+        now,
+        face: from,
+        local,
+        ..
+    } = *arrival;
+    let face = plane
+        .faces
+        .get(from)
+        .ok_or(Dropped::new(DropReason::NoFace))?;
+    if let Some(response) = face.replay.answer(hash) {
+        return Ok(Outcome::Answer(response));
     }
+    let Management {
+        pending_faces,
+        shard_queries,
+        ..
+    } = &control.management;
+    if pending_faces.contains(from, interest.name) || shard_queries.contains(from, interest.name) {
+        return Ok(Outcome::Wait);
+    }
+    let unix_millis = plane.unix_millis(now);
+    let module = interest
+        .name
+        .component(2)
+        .map(|module| module.value)
+        .unwrap_or_default();
+    let localhop = interest
+        .name
+        .component(0)
+        .is_some_and(|first| first.value == b"localhop");
+    let authority = &mut control.management.authority;
+    if let Err(refused) =
+        authority.authorize(unix_millis, interest, &plane.hasher, module, localhop)
+    {
+        // The response is not remembered: the command changed nothing, and an unauthorized
+        // sender must not take memory.
+        return Ok(Outcome::Answer(response_data(
+            interest.name,
+            &refusal(refused),
+        )?));
+    }
+    let reply = parameters(interest).and_then(|parameters| {
+        function(
+            &mut ManagedForwarder::new(plane, control),
+            &Request {
+                now,
+                from,
+                local,
+                interest,
+                parameters,
+            },
+            out,
+        )
+    });
+    let response = match reply {
+        Ok(Reply::Later) => return Ok(Outcome::Wait),
+        Ok(Reply::Done(body)) => ok(body),
+        Ok(Reply::Response(response)) => response,
+        Err(refused) => refusal(refused),
+    };
+    let data = response_data(interest.name, &response)?;
+    remember_command(plane, from, hash, &data);
+    Ok(Outcome::Answer(data))
+}
 
-    fn on_command(
-        &mut self,
-        arrival: &Arrival<'_>,
-        interest: &Interest<'_>,
-        hash: u64,
-        function: CommandFn,
-        out: &mut Outbox,
-    ) -> Result<Outcome, Dropped> {
-        let Arrival {
-            now,
-            face: from,
-            local,
-            ..
-        } = *arrival;
-        let face = self
-            .data
-            .faces
-            .get(from)
-            .ok_or(Dropped::new(DropReason::NoFace))?;
-        if let Some(response) = face.replay.answer(hash) {
-            return Ok(Outcome::Answer(response));
-        }
-        let Management {
-            pending_faces,
-            shard_queries,
-            ..
-        } = &self.control.management;
-        if pending_faces.contains(from, interest.name)
-            || shard_queries.contains(from, interest.name)
-        {
-            return Ok(Outcome::Wait);
-        }
-        let unix_millis = self.unix_millis(now);
-        let module = interest
-            .name
-            .component(2)
-            .map(|module| module.value)
-            .unwrap_or_default();
-        let localhop = interest
-            .name
-            .component(0)
-            .is_some_and(|first| first.value == b"localhop");
-        let authority = &mut self.control.management.authority;
-        if let Err(refused) =
-            authority.authorize(unix_millis, interest, &self.data.hasher, module, localhop)
-        {
-            // The response is not remembered: the command changed nothing, and an unauthorized
-            // sender must not take memory.
-            return Ok(Outcome::Answer(response_data(
-                interest.name,
-                &refusal(refused),
-            )?));
-        }
-        let reply = parameters(interest).and_then(|parameters| {
-            function(
-                self,
-                &Request {
-                    now,
-                    from,
-                    local,
-                    interest,
-                    parameters,
-                },
-                out,
-            )
+fn remember_command(plane: &mut DataPlane, from: FaceId, hash: u64, response: &Bytes) {
+    if let Some(face) = plane.faces.get_mut(from) {
+        face.replay.remember(hash, response.clone());
+    }
+}
+
+/// Makes the Interest pend, with management as its only next hop.
+fn wait_for_management(
+    plane: &mut DataPlane,
+    arrival: &Arrival<'_>,
+    interest: &Interest<'_>,
+    hash: u64,
+) -> Result<(), Dropped> {
+    let Arrival {
+        now, face, header, ..
+    } = *arrival;
+    let pending = plane.pit.find(hash, interest);
+    let (slot, lifetime) =
+        insert_in_record(plane, now, face, interest, hash, pending, header.pit_token)?;
+    let (nonce, expires) = (interest.nonce.unwrap_or_default(), now + lifetime);
+    let records = &mut plane.pit.entry_mut(slot).out_records;
+    if records.is_empty() {
+        records.push(OutRecord {
+            face: FaceId::INTERNAL,
+            nonce,
+            hop_limit: None,
+            sent: now,
+            expires,
+            nacked: None,
+            held: false,
         });
-        let response = match reply {
-            Ok(Reply::Later) => return Ok(Outcome::Wait),
-            Ok(Reply::Done(body)) => ok(body),
-            Ok(Reply::Response(response)) => response,
-            Err(refused) => refusal(refused),
-        };
-        let data = response_data(interest.name, &response)?;
-        self.remember_command(from, hash, &data);
-        Ok(Outcome::Answer(data))
     }
+    Ok(())
+}
 
-    fn remember_command(&mut self, from: FaceId, hash: u64, response: &Bytes) {
-        if let Some(face) = self.data.faces.get_mut(from) {
-            face.replay.remember(hash, response.clone());
+/// Sends the response to a command that waited for the host or for other shards.
+fn respond(
+    plane: &mut DataPlane,
+    now: Time,
+    to: FaceId,
+    command: NameRef<'_>,
+    content: &[u8],
+    out: &mut Outbox,
+) {
+    if let Ok(data) = content_data(command, content) {
+        remember_command(plane, to, plane.hash_of(command), &data);
+        publish(plane, now, data, out);
+    }
+}
+
+/// Takes the Data that came for management's own Interests.
+#[cold]
+pub(crate) fn on_data(plane: &mut DataPlane, control: &mut ControlPlane, now: Time) {
+    for packet in std::mem::take(&mut plane.for_management) {
+        if let Ok(data) = Data::decode(&packet) {
+            readvertise::on_answer(plane, control, now, &data);
         }
     }
+}
 
-    /// Makes the Interest pend, with management as its only next hop.
-    fn wait_for_management(
-        &mut self,
-        arrival: &Arrival<'_>,
-        interest: &Interest<'_>,
-        hash: u64,
-    ) -> Result<(), Dropped> {
-        let Arrival {
-            now, face, header, ..
-        } = *arrival;
-        let pending = self.data.pit.find(hash, interest);
-        let (slot, lifetime) =
-            self.insert_in_record(now, face, interest, hash, pending, header.pit_token)?;
-        let (nonce, expires) = (interest.nonce.unwrap_or_default(), now + lifetime);
-        let records = &mut self.data.pit.entry_mut(slot).out_records;
-        if records.is_empty() {
-            records.push(OutRecord {
-                face: FaceId::INTERNAL,
-                nonce,
-                hop_limit: None,
-                sent: now,
-                expires,
-                nacked: None,
-                held: false,
-            });
-        }
-        Ok(())
-    }
-
-    /// Sends management's Data to the Interests that wait for it. If none waits, it is dropped.
-    pub(crate) fn publish(&mut self, now: Time, wire: Bytes, out: &mut Outbox) {
-        let header = LpHeader {
-            no_cache: true,
-            ..LpHeader::EMPTY
-        };
-        let arrival = Arrival::internal(now, &header, wire.clone());
-        if let Ok(data) = Data::decode(&wire) {
-            let hash = self.data.hasher.hash(data.name.as_bytes());
-            let _ = self.on_incoming_data(&arrival, &data, hash, out);
-        }
+/// Sends management's Data to the Interests that wait for it. If none waits, it is dropped.
+pub(crate) fn publish(plane: &mut DataPlane, now: Time, wire: Bytes, out: &mut Outbox) {
+    let header = LpHeader {
+        no_cache: true,
+        ..LpHeader::EMPTY
+    };
+    let arrival = Arrival::internal(now, &header, wire.clone());
+    if let Ok(data) = Data::decode(&wire) {
+        let hash = plane.hasher.hash(data.name.as_bytes());
+        let _ = on_incoming_data(plane, &arrival, &data, hash, out);
     }
 }
 

@@ -23,7 +23,7 @@ const ANNOUNCEMENT_COST: u64 = 2048;
 const NEVER: Duration = Duration::from_millis(i64::MAX as u64);
 
 pub(super) fn register(
-    forwarder: &mut dyn ManagedForwarder,
+    forwarder: &mut ManagedForwarder<'_>,
     request: &Request<'_>,
     _: &mut Outbox,
 ) -> Result<Reply, Refusal> {
@@ -46,7 +46,7 @@ pub(super) fn register(
 }
 
 pub(super) fn unregister(
-    forwarder: &mut dyn ManagedForwarder,
+    forwarder: &mut ManagedForwarder<'_>,
     request: &Request<'_>,
     _: &mut Outbox,
 ) -> Result<Reply, Refusal> {
@@ -64,7 +64,7 @@ pub(super) fn unregister(
 /// Adds the route of a prefix announcement, which is a Data in the ApplicationParameters. The next
 /// hop is the face that sent the command (NFD wiki, "PrefixAnnouncement").
 pub(super) fn announce(
-    forwarder: &mut dyn ManagedForwarder,
+    forwarder: &mut ManagedForwarder<'_>,
     request: &Request<'_>,
     _: &mut Outbox,
 ) -> Result<Reply, Refusal> {
@@ -96,7 +96,7 @@ fn expiry(now: Time, period: Duration) -> Option<Time> {
 }
 
 fn add(
-    forwarder: &mut dyn ManagedForwarder,
+    forwarder: &mut ManagedForwarder<'_>,
     now: Time,
     prefix: Name,
     route: Route,
@@ -167,7 +167,7 @@ pub(super) fn refused(error: RouteError) -> Refusal {
 }
 
 pub(super) fn list(
-    forwarder: &dyn ManagedForwarder,
+    forwarder: &ManagedForwarder<'_>,
     now: Time,
     _: NameRef<'_>,
     content: &mut Content,

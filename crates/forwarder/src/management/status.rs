@@ -10,7 +10,7 @@ use larder_units::Time;
 const VERSION: &str = concat!("larder-", env!("CARGO_PKG_VERSION"));
 
 pub(super) fn general(
-    forwarder: &dyn ManagedForwarder,
+    forwarder: &ManagedForwarder<'_>,
     now: Time,
     _: NameRef<'_>,
     content: &mut Content,

@@ -9,7 +9,7 @@ use larder_packet::{ControlParameters, NameRef};
 use larder_units::Time;
 
 pub(super) fn set(
-    forwarder: &mut dyn ManagedForwarder,
+    forwarder: &mut ManagedForwarder<'_>,
     request: &Request<'_>,
     _: &mut Outbox,
 ) -> Result<Reply, Refusal> {
@@ -35,7 +35,7 @@ pub(super) fn set(
 }
 
 pub(super) fn unset(
-    forwarder: &mut dyn ManagedForwarder,
+    forwarder: &mut ManagedForwarder<'_>,
     request: &Request<'_>,
     _: &mut Outbox,
 ) -> Result<Reply, Refusal> {
@@ -54,7 +54,7 @@ pub(super) fn unset(
 }
 
 pub(super) fn list(
-    forwarder: &dyn ManagedForwarder,
+    forwarder: &ManagedForwarder<'_>,
     _: Time,
     _: NameRef<'_>,
     content: &mut Content,

@@ -1,24 +1,19 @@
-//! Receives a frame: removes the link header, decrements HopLimit, decodes the packet, reassembles
-//! fragments, and passes the packet to the pipeline of its kind.
+//! Reads a frame: removes the link header, decrements HopLimit and decodes the packet. An
+//! [`Arrival`] is what the pipelines need to know beside the packet.
 
 use crate::drop_reason::{Detail, DropReason, Dropped};
 use crate::face::{Face, FaceCounters, FaceId, Faces};
-use crate::forwarder::Forwarder;
-use crate::outbox::{Body, Outbox};
-use crate::tables::name_hash::{Hashed, NameHasher};
-use crate::tables::stored_packet::StoredPacket;
+use crate::outbox::Body;
+use crate::tables::name_hash::NameHasher;
 use bytes::Bytes;
-use larder_packet::limits::REASSEMBLY_TIMEOUT;
-use larder_packet::{
-    Data, Interest, LpHeader, LpPacket, NackReason, Reassembled, Reassembler, encode_lp, types,
-};
+use larder_packet::{Data, Interest, LpHeader, LpPacket, NackReason, types};
 use larder_units::Time;
 use std::ops::Range;
 
 /// A frame that was read, before it is processed.
 pub(crate) struct Frame<'a> {
     pub(crate) face: FaceId,
-    bytes: &'a [u8],
+    pub(crate) bytes: &'a [u8],
     /// The range of the packet, or of a fragment, in the frame.
     pub(crate) range: Range<usize>,
     /// True without a link header.
@@ -98,7 +93,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Reads a bare Data in bytes that must not change.
-    fn read_shared(
+    pub(crate) fn read_shared(
         hasher: &NameHasher,
         largest: usize,
         face: FaceId,
@@ -121,7 +116,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Reads the link header again: a batch would otherwise carry all of them.
-    fn header(&self) -> LpHeader {
+    pub(crate) fn header(&self) -> LpHeader {
         LpPacket::decode(self.bytes).map_or_else(|_| LpHeader::default(), |packet| packet.header)
     }
 }
@@ -190,7 +185,7 @@ pub(crate) fn check_size(packet: &[u8], largest: usize) -> Result<(), Dropped> {
 /// Refuses a packet that is too large, and decrements an Interest's HopLimit (packet specification
 /// 0.3, "HopLimit"). The Interest of a Nack goes back, and keeps its HopLimit.
 #[inline]
-fn check_and_age(
+pub(crate) fn check_and_age(
     packet: &mut [u8],
     nack: Option<NackReason>,
     largest: usize,
@@ -280,7 +275,7 @@ pub(crate) struct Arrival<'a> {
 
 impl<'a> Arrival<'a> {
     #[inline]
-    fn new(
+    pub(crate) fn new(
         now: Time,
         id: FaceId,
         face: &Face,
@@ -392,257 +387,9 @@ impl Arrivals {
     }
 }
 
-impl Forwarder {
-    /// Handles one frame from a face: an NDNLPv2 packet, or a bare Interest or Data. May change its
-    /// bytes in place (HopLimit).
-    ///
-    /// `Err` has the reason of a drop, for the host's log. The drop was counted, and the face
-    /// stays.
-    pub fn on_packet(
-        &mut self,
-        now: Time,
-        face: FaceId,
-        frame: &mut [u8],
-        out: &mut Outbox,
-    ) -> Result<(), Dropped> {
-        out.clear();
-        self.control.clock = now;
-        let mut read = Frame::NOTHING;
-        read.read(&self.data.hasher, self.data.max_packet_bytes, face, frame);
-        self.prefetch_index(&read);
-        self.handle(now, &read, Hashed::default(), out)
-    }
-
-    /// Like [`Forwarder::on_packet`], for a bare Data in shared bytes, which the Content Store does
-    /// not copy. It is for hosts of many forwarders that hold the same Data.
-    ///
-    /// # Errors
-    /// Those of [`Forwarder::on_packet`]. An Interest is malformed here, because its HopLimit could
-    /// not be decremented.
-    pub fn on_shared(
-        &mut self,
-        now: Time,
-        face: FaceId,
-        packet: &StoredPacket,
-        out: &mut Outbox,
-    ) -> Result<(), Dropped> {
-        out.clear();
-        self.control.clock = now;
-        self.data.content_store.offer(Some(packet.clone()));
-        let frame = Frame::read_shared(&self.data.hasher, self.data.max_packet_bytes, face, packet);
-        self.prefetch_index(&frame);
-        let handled = self.handle(now, &frame, Hashed::default(), out);
-        self.data.content_store.offer(None);
-        handled
-    }
-
-    /// Handles the next frame of the input. `hashed` are its Interest's prefixes.
-    #[inline]
-    pub(crate) fn handle(
-        &mut self,
-        now: Time,
-        frame: &Frame<'_>,
-        hashed: Hashed<'_>,
-        out: &mut Outbox,
-    ) -> Result<(), Dropped> {
-        let first = out.sends.len();
-        let result = self.receive(now, frame, hashed, out);
-        self.end_of_frame(first, frame, &result, out);
-        result
-    }
-
-    /// Counts what the frame has caused: its drop, and the sends from number `first` on.
-    #[inline]
-    pub(crate) fn end_of_frame(
-        &mut self,
-        first: usize,
-        frame: &Frame<'_>,
-        result: &Result<(), Dropped>,
-        out: &Outbox,
-    ) {
-        if let Err(dropped) = result {
-            self.count_drop(frame.face, dropped.reason);
-        }
-        self.count_sends(
-            first,
-            frame.range.len(),
-            matches!(frame.packet, Packet::Interest(..)),
-            out,
-        );
-    }
-
-    #[inline]
-    fn receive(
-        &mut self,
-        now: Time,
-        frame: &Frame<'_>,
-        hashed: Hashed<'_>,
-        out: &mut Outbox,
-    ) -> Result<(), Dropped> {
-        let face = self
-            .data
-            .faces
-            .get_mut(frame.face)
-            .ok_or(Dropped::new(DropReason::NoFace))?;
-        face.counters.in_bytes += frame.bytes.len() as u64;
-        match &frame.packet {
-            Packet::Nothing => Ok(()),
-            Packet::Bad(dropped) => Err(*dropped),
-            Packet::Piece(piece) => self.on_piece(now, frame.face, &frame.header(), piece, out),
-            packet => {
-                out.next(frame.range.clone());
-                let read;
-                let header = if frame.is_bare {
-                    &LpHeader::EMPTY
-                } else {
-                    read = frame.header();
-                    &read
-                };
-                let arrival = Arrival::new(now, frame.face, face, header, Source::Input);
-                face.counters.count_arrival(packet, header.nack);
-                self.on_network_packet(&arrival, packet, hashed, out)
-            }
-        }
-    }
-
-    fn on_piece(
-        &mut self,
-        now: Time,
-        id: FaceId,
-        header: &LpHeader,
-        piece: &[u8],
-        out: &mut Outbox,
-    ) -> Result<(), Dropped> {
-        let face = self
-            .data
-            .faces
-            .get_mut(id)
-            .ok_or(Dropped::new(DropReason::NoFace))?;
-        self.data.next_sweep.get_or_insert(now + REASSEMBLY_TIMEOUT);
-        let largest = self.data.max_packet_bytes;
-        let is_reliable = face.config.link_reliability;
-        let reassembler = face.reassembler.get_or_insert_with(|| {
-            let reassembler = Reassembler::for_packets_of(largest);
-            Box::new(if is_reliable {
-                reassembler.of_reliable_link()
-            } else {
-                reassembler
-            })
-        });
-        let before = reassembler.counters().incomplete_packets();
-        let held = reassembler.held_bytes();
-        let outcome = reassembler.accept(now, header, piece);
-        self.data.partial_bytes = self.data.partial_bytes - held + reassembler.held_bytes();
-        for _ in before..reassembler.counters().incomplete_packets() {
-            self.data.drops.count(DropReason::Reassembly);
-            face.counters.dropped += 1;
-        }
-        if self.data.partial_bytes > self.data.most_partial_bytes {
-            self.reclaim_partial();
-        }
-        let face = self
-            .data
-            .faces
-            .get_mut(id)
-            .ok_or(Dropped::new(DropReason::NoFace))?;
-        match outcome {
-            Reassembled::Done(packet, header) if !self.data.shard.is_only() => {
-                // A link packet in a link packet would make fragments of fragments.
-                if !matches!(
-                    packet.first().map(|first| u32::from(*first)),
-                    Some(types::INTEREST | types::DATA)
-                ) {
-                    return Err(Dropped::new(DropReason::Malformed));
-                }
-                let mut frame = Vec::new();
-                encode_lp(&header, &packet, &mut frame);
-                // Its fragments were counted; it is counted again when it is handled.
-                face.counters.in_bytes = face.counters.in_bytes.saturating_sub(frame.len() as u64);
-                out.reassemble(id, frame);
-                Ok(())
-            }
-            Reassembled::Done(mut packet, header) => {
-                check_and_age(&mut packet, header.nack, largest)?;
-                let bytes = Bytes::from(packet);
-                let arrival = Arrival::new(now, id, face, &header, Source::Made(bytes.clone()));
-                let packet = Packet::decode(&self.data.hasher, &bytes);
-                face.counters.count_arrival(&packet, header.nack);
-                self.on_network_packet(&arrival, &packet, Hashed::default(), out)
-            }
-            Reassembled::Partial | Reassembled::Whole(_) => Ok(()),
-            Reassembled::Dropped(_) => Err(Dropped::new(DropReason::Reassembly)),
-        }
-    }
-
-    /// Distinguishes Interest, Data and Nack.
-    #[inline]
-    fn on_network_packet(
-        &mut self,
-        arrival: &Arrival<'_>,
-        packet: &Packet<'_>,
-        hashed: Hashed<'_>,
-        out: &mut Outbox,
-    ) -> Result<(), Dropped> {
-        match (packet, arrival.header.nack) {
-            (Packet::Bad(dropped), _) => Err(*dropped),
-            (Packet::Interest(interest, hash), None) => {
-                self.on_incoming_interest(arrival, interest, *hash, hashed, out)
-            }
-            (Packet::Interest(interest, hash), Some(reason)) => {
-                self.on_incoming_nack(arrival, reason, interest, *hash, out)
-            }
-            (Packet::Data(data, hash), None) => self.on_incoming_data(arrival, data, *hash, out),
-            _ => Err(Dropped::new(DropReason::Malformed)),
-        }
-    }
-
-    /// Counts all sends of a call that no packet caused.
-    pub(crate) fn count_made_sends(&mut self, out: &Outbox) {
-        self.count_sends(0, 0, false, out);
-    }
-
-    /// Counts the sends from number `first` on. The packet that caused them has so many bytes, and
-    /// is an Interest or not.
-    #[inline]
-    pub(crate) fn count_sends(
-        &mut self,
-        first: usize,
-        bytes: usize,
-        is_interest: bool,
-        out: &Outbox,
-    ) {
-        for send in &out.sends[first..] {
-            let Some(face) = self.data.faces.get_mut(send.face) else {
-                continue;
-            };
-            let counters = &mut face.counters;
-            let (bytes, is_interest) = match &send.body {
-                Body::Input => (bytes as u64, is_interest),
-                Body::Stored(bytes) => (
-                    bytes.len() as u64,
-                    bytes.first() == Some(&(types::INTEREST as u8)),
-                ),
-                Body::Cached(packet) => (packet.len() as u64, false),
-            };
-            counters.out_bytes += bytes;
-            match (send.header.nack, is_interest) {
-                (Some(_), _) => counters.out_nacks += 1,
-                (None, true) => {
-                    counters.out_interests += 1;
-                    counters.out_interest_bytes += bytes;
-                }
-                (None, false) => {
-                    counters.out_data += 1;
-                    counters.out_data_bytes += bytes;
-                }
-            }
-        }
-    }
-}
-
 impl FaceCounters {
     #[inline]
-    fn count_arrival(&mut self, packet: &Packet<'_>, nack: Option<NackReason>) {
+    pub(crate) fn count_arrival(&mut self, packet: &Packet<'_>, nack: Option<NackReason>) {
         match (packet, nack) {
             (Packet::Interest(interest, _), None) => {
                 self.in_interests += 1;

@@ -1,4 +1,17 @@
-//! The records of a cache's place on the path of an answer.
+//! A cache's place on the path of an answer, which packets carry (NDNLPv2 header, [`PathRecord`]).
+//!
+//! An Interest collects the number of caches that it has passed, their total capacity, and the
+//! greatest of their centralities: what ProbCache (Psaras, Chai and Pavlou, ICN 2012) and Cache
+//! less for more (Chai et al., Networking 2012) let requests collect. The forwarder keeps the
+//! record of the first Interest beside the pending entry. The answering node copies the greatest
+//! centrality into the Data, which then counts the caches that it passes. So each cache knows its
+//! [`Path`] from packets alone, wherever the Interest was answered. If several Interests wait for
+//! one answer, the path is that of the first. If neither the own policy needs it nor the host has
+//! set a centrality ([`crate::Forwarder::set_centrality`]), nothing is kept or sent; a neighbour
+//! that sends nothing counts as the path's end. NFD ignores the field. A router whose Content Store
+//! has no room does not count.
+//!
+//! O(1) per packet; 24 bytes per entry of the PIT; 24 bytes on the wire.
 
 use larder_packet::PathRecord;
 use larder_policy::Path;

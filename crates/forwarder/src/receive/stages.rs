@@ -45,9 +45,9 @@ pub struct StageProfile {
 }
 
 /// A clock and what it has measured, or nothing.
-pub(super) struct Meter<'a>(pub(super) Option<Measurement<'a>>);
+pub(crate) struct Meter<'a>(pub(crate) Option<Measurement<'a>>);
 
-pub(super) struct Measurement<'a> {
+pub(crate) struct Measurement<'a> {
     clock: &'a mut dyn FnMut() -> u64,
     profile: StageProfile,
     /// The last reading.
@@ -56,7 +56,7 @@ pub(super) struct Measurement<'a> {
 
 impl<'a> Meter<'a> {
     /// Measures with this clock.
-    pub(super) fn new(clock: &'a mut dyn FnMut() -> u64) -> Meter<'a> {
+    pub(crate) fn new(clock: &'a mut dyn FnMut() -> u64) -> Meter<'a> {
         Meter(Some(Measurement {
             clock,
             profile: StageProfile::default(),
@@ -65,7 +65,7 @@ impl<'a> Meter<'a> {
     }
 
     /// Returns what was measured.
-    pub(super) fn profile(self) -> StageProfile {
+    pub(crate) fn profile(self) -> StageProfile {
         self.0
             .map_or_else(StageProfile::default, |measurement| measurement.profile)
     }
