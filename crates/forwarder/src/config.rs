@@ -24,8 +24,8 @@ pub struct Config {
     /// True if the Content Store's capacity is a number of packets, as in NFD and ndnSIM, and not
     /// of bytes. The creator of the engine decides. The policy then sees sizes of 1.
     pub counts_packets: bool,
-    /// The calendar time at [`Time::ZERO`](larder_units::Time::ZERO): time since 1970. Management reports times of day and
-    /// names versions with it.
+    /// The calendar time at [`Time::ZERO`](larder_units::Time::ZERO): time since 1970. Management
+    /// reports times of day and names versions with it.
     pub started: Duration,
 }
 

@@ -110,8 +110,8 @@ impl ControlPlane {
             plane.reassembly.remove_face(&gone);
             let updates = self.rib.remove_face(face);
             self.update_fib(plane, updates);
-            for instance in plane.strategies.values_mut() {
-                instance.strategy.forget(face);
+            for strategy in plane.strategies.strategies_mut() {
+                strategy.forget(face);
             }
             self.tell(|| Change::FaceGone(face));
         }
@@ -205,15 +205,13 @@ impl ControlPlane {
         if is_too_long(at) {
             return Err(StrategyError::PrefixTooLong);
         }
-        if plane.strategies.len() >= limits::STRATEGY_CHOICES
-            && plane.strategies.get(&plane.hasher, at).is_none()
-        {
+        let choices = plane.strategies.table();
+        if choices.len() >= limits::STRATEGY_CHOICES && choices.get(&plane.hasher, at).is_none() {
             return Err(StrategyError::Full);
         }
         let name = instance.instance().clone();
         let before = plane.strategies.insert(&plane.hasher, at, instance);
         forget_held_interests(plane, before);
-        plane.count_listening();
         self.tell(|| Change::Strategy(prefix.clone(), Some(name.clone())));
         Ok(name)
     }
@@ -229,7 +227,6 @@ impl ControlPlane {
             plane.strategies.remove(&plane.hasher, at)
         };
         forget_held_interests(plane, before);
-        plane.count_listening();
         self.tell(|| Change::Strategy(prefix.clone(), None));
     }
 

@@ -11,7 +11,7 @@ use crate::outbox::{Body, Outbox};
 use crate::reassembly::Reassembly;
 use crate::shard::Shard;
 use crate::stats::FaceStats;
-use crate::strategy::Instance;
+use crate::strategy::StrategyChoices;
 use crate::tables::content_store::{ContentStore, Entry};
 use crate::tables::dead_nonces::DeadNonces;
 use crate::tables::fib::Fib;
@@ -19,7 +19,6 @@ use crate::tables::name_hash::{Lengths, NameHasher, Prefix};
 use crate::tables::paths::Paths;
 use crate::tables::pit::Pit;
 use crate::tables::prefix_figures::{FiguresByPrefix, PrefixFigures};
-use crate::tables::prefix_table::PrefixTable;
 use crate::tier::Tier;
 use crate::verification::Verification;
 use bytes::Bytes;
@@ -39,13 +38,8 @@ pub(crate) struct DataPlane {
     pub(crate) nonces: Stream,
     pub(crate) faces: Faces,
     pub(crate) fib: Fib,
-    pub(crate) strategies: PrefixTable<Instance>,
+    pub(crate) strategies: StrategyChoices,
     pub(crate) network_regions: Vec<Name>,
-    /// The number of strategies that measure. If there is none, no lookup is made for them.
-    pub(crate) measuring: usize,
-    /// The number of strategies that hold Interests back. If there is none, no strategy is asked
-    /// for them.
-    pub(crate) holding: usize,
     pub(crate) max_packet_bytes: usize,
     pub(crate) shard: Shard,
     /// The calendar time at [`Time::ZERO`]: time since 1970.
@@ -73,20 +67,12 @@ impl DataPlane {
     /// Creates a data plane without faces and routes. The engine is the Content Store's.
     pub(crate) fn new(config: &Config, engine: Engine) -> Self {
         let hasher = NameHasher::new(config.hash_key);
-        let mut strategies = PrefixTable::new();
-        strategies.insert(
-            &hasher,
-            Name::root().as_name(),
-            Instance::default_of_root(&config.streams),
-        );
         DataPlane {
             nonces: config.streams.stream("forwarder nonces"),
             faces: Faces::new(),
             fib: Fib::new(),
-            strategies,
+            strategies: StrategyChoices::new(&hasher, &config.streams),
             network_regions: Vec::new(),
-            measuring: 0,
-            holding: 0,
             max_packet_bytes: config.max_packet_bytes,
             shard: config.shard,
             started: config.started,
@@ -142,20 +128,6 @@ impl DataPlane {
     /// Returns milliseconds since 1970.
     pub(crate) fn unix_millis(&self, now: Time) -> u64 {
         (self.started + now.since(Time::ZERO)).as_millis() as u64
-    }
-
-    /// Counts the strategies that measure, and those that hold Interests back.
-    pub(crate) fn count_listening(&mut self) {
-        self.measuring = self
-            .strategies
-            .values()
-            .filter(|instance| instance.strategy.measures())
-            .count();
-        self.holding = self
-            .strategies
-            .values()
-            .filter(|instance| instance.strategy.holds())
-            .count();
     }
 
     // ---- The place on the path of an answer ----

@@ -206,15 +206,7 @@ impl Forwarder {
             .events
             .is_due()
             .then_some(Time::ZERO);
-        let released = match self.data.holding {
-            0 => None,
-            _ => self
-                .data
-                .strategies
-                .values()
-                .filter_map(|instance| instance.strategy.next_release())
-                .min(),
-        };
+        let released = self.data.strategies.next_release();
         let reads = self.data.tier.as_ref().and_then(|tier| tier.next_timeout());
         let readvertised = self.control.management.readvertise.next_timeout();
         let tables = [
@@ -325,6 +317,7 @@ impl Forwarder {
     pub fn strategy_of(&self, prefix: &Name) -> Option<&Name> {
         self.data
             .strategies
+            .table()
             .get(&self.data.hasher, prefix.as_name())
             .map(Instance::instance)
     }
@@ -335,6 +328,7 @@ impl Forwarder {
         let instance = self
             .data
             .strategies
+            .table()
             .get(&self.data.hasher, prefix.as_name());
         instance.map_or_else(Vec::new, |instance| instance.strategy.gauges(now))
     }
@@ -348,7 +342,10 @@ impl Forwarder {
         self.data.pit.check_invariants();
         self.data.content_store.check_invariants();
         self.data.fib.check_invariants(&self.data.hasher);
-        self.data.strategies.check_invariants(&self.data.hasher);
+        self.data
+            .strategies
+            .table()
+            .check_invariants(&self.data.hasher);
         // Other shards have next hops without routes.
         if self.data.shard.is_only() {
             self.control

@@ -131,6 +131,7 @@ impl<'a> ManagedForwarder<'a> {
     pub(super) fn strategies(&self, visit: &mut Visit<'_, Name>) -> Result<(), Refusal> {
         self.plane
             .strategies
+            .table()
             .iter()
             .try_for_each(|(prefix, choice)| visit(prefix, choice.instance()))
     }

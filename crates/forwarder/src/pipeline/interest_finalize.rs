@@ -35,7 +35,7 @@ pub(crate) fn measure<R>(
     slot: u32,
     tell: impl FnOnce(&mut dyn Strategy, &PitEntry) -> R,
 ) -> Option<R> {
-    if plane.measuring == 0 {
+    if !plane.strategies.any_measures() {
         return None;
     }
     let entry = plane.pit.entry(slot);

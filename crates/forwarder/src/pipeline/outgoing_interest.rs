@@ -3,8 +3,7 @@
 
 use super::interest_finalize::on_interest_finalize;
 use super::link_service::{Arrival, received_hop_limit};
-use crate::data_plane::DataPlane;
-use crate::data_plane::Scratch;
+use crate::data_plane::{DataPlane, Scratch};
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
 use crate::local_names::{is_localhop, is_localhost};
@@ -164,7 +163,7 @@ fn on_outgoing_interest(
 
 /// Releases Interests that strategies have held back until now.
 pub(crate) fn release_held_interests(plane: &mut DataPlane, now: Time, out: &mut Outbox) {
-    if plane.holding == 0 {
+    if !plane.strategies.any_holds() {
         return;
     }
     let (pit, faces, paths, hasher) = (&mut plane.pit, &plane.faces, &plane.paths, &plane.hasher);
@@ -211,8 +210,8 @@ pub(crate) fn release_held_interests(plane: &mut DataPlane, now: Time, out: &mut
             .then(|| downstream_of(entry, nonce, from).0);
         true
     };
-    for instance in plane.strategies.values_mut() {
-        instance.strategy.release(now, &mut send);
+    for strategy in plane.strategies.strategies_mut() {
+        strategy.release(now, &mut send);
     }
 }
 

@@ -106,7 +106,8 @@ pub(crate) fn tier_lookup(
     tier_lookup == TierLookup::Reading
 }
 
-/// Processes the result of a [`SecondTier::tier_lookup`](crate::SecondTier::tier_lookup); `None` if the read failed.
+/// Processes the result of a [`SecondTier::tier_lookup`](crate::SecondTier::tier_lookup); `None` if
+/// the read failed.
 pub(crate) fn on_tier_lookup(
     plane: &mut DataPlane,
     now: Time,

@@ -10,6 +10,7 @@
 
 mod asf;
 mod best_route;
+mod choices;
 mod fair_rate;
 mod hobhis;
 mod multicast;
@@ -28,6 +29,7 @@ use larder_packet::NackReason;
 use larder_units::{Stream, Time};
 use std::time::Duration;
 
+pub(crate) use choices::StrategyChoices;
 pub(crate) use named::Instance;
 pub use named::{StrategyError, StrategyRegistry, strategy_by_name, strategy_names};
 pub use suppression::Suppression;

@@ -4,9 +4,9 @@
 //! and change.
 //!
 //! The tables of the NFD developer guide are the FIB, the RIB, the PIT with its quota per face, the
-//! Content Store, and the Dead Nonce List. The strategy choice table is a `PrefixTable` that the
-//! forwarder holds. The other modules are what these tables are built of: hashes of names, a table
-//! and a tree of names, a timer wheel, packets in shared memory.
+//! Content Store, and the Dead Nonce List. The strategy choice table is a `PrefixTable` in
+//! `strategy/choices.rs`. The other modules are what these tables are built of: hashes of names, a
+//! table and a tree of names, a timer wheel, packets in shared memory.
 
 pub(crate) mod content_store;
 pub(crate) mod dead_nonces;
