@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""fleet.py [--quick | --peers] NATS_SERVER [OLD_NATS_SERVER]: drives three nodes of a fleet over a cluster of three real servers of NATS.
+"""fleet.py [--quick | --peers | --storm] NATS_SERVER [OLD_NATS_SERVER]: drives three nodes of a fleet over a cluster of three real servers of NATS.
 
 Starts the servers, an origin that counts its requests, and the nodes ($LARDER) on free ports of 127.0.0.1, and ends all of them. Servers
 and nodes are killed, stopped and rolled back meanwhile. One line for each check; exit status 1 if any failed. --quick leaves out what
-rolls back or remakes the log. --peers checks nodes that share their responses, too, and nothing else. OLD_NATS_SERVER is one before 2.11, which has to be refused.
+rolls back or remakes the log. --peers checks nodes that share their responses, too, and nothing else. --storm
+lets faults come to such nodes at random, for STORM seconds (20) and from the number SEED on. OLD_NATS_SERVER is one before 2.11, which has to be refused.
 """
 
 import http.client
@@ -20,9 +21,11 @@ import faults
 import losses
 import peers
 import purges
+import storm
 from world import World
 
-QUICK, PEERS = "--quick" in sys.argv, "--peers" in sys.argv
+QUICK, STORM = "--quick" in sys.argv, "--storm" in sys.argv
+PEERS = STORM or "--peers" in sys.argv
 NATS, OLD_NATS = ([one for one in sys.argv[1:] if not one.startswith("--")] + [None, None])[:2]
 
 
@@ -57,7 +60,7 @@ def main():
     # these purges would come again for each of them.
     scenarios += [purges.everything, purges.latency]
     if PEERS:
-        scenarios = peers.SCENARIOS
+        scenarios = [storm.storm] if STORM else [purges.unsafe, faults.node_stopped, *peers.SCENARIOS]
     if only := os.environ.get("ONLY"):
         scenarios = [one for one in scenarios if one.__name__ in only.split(",")]
     begun, failed = time.monotonic(), []

@@ -244,13 +244,125 @@ def log_away(world):
             for node in world.nodes:
                 assert node.get(path).version == 1
         answered = total(world, "answered") - before
-        assert answered >= 30, answered
+        assert answered >= 50, answered
     finally:
         for server in world.servers:
             server.resume()
     world.wait_following()
     wait_for_peers(world)
     return f"{answered} of 60 by other nodes"
+
+
+def softly(world):
+    """a soft purge: what is stale at all nodes does not become fresh again by asking each other"""
+    for number in range(6):
+        path = f"/swr/softly-{number}/1"
+        for node in world.nodes:
+            for _ in range(12):
+                node.get(path)
+        world.origin.bump(path)
+        assert world.nodes[number % 3].purged_by_all(tag=f"tag-softly-{number}", soft=True)["applied"] == 3
+        for node in world.nodes:
+            wait_for(f"the new version at {node.name}", lambda: node.get(path).version == 2, 5)
+        for _ in range(10):
+            assert all(node.get(path).version == 2 for node in world.nodes), path
+            time.sleep(0.02)
+
+
+def authorized(world):
+    """what a client with a password gets is not asked of other nodes"""
+    before = total(world, "answered"), total(world, "received")
+    for node in world.nodes:
+        for number in range(10):
+            headers = {"Host": HOST, "Authorization": "Basic YTpi"}
+            assert Answer(node.exchange(node.http, "GET", f"/v/authorized/{number}", headers=headers)).version == 1
+    assert (total(world, "answered"), total(world, "received")) == before
+
+
+def origin_refuses(world):
+    """an origin that answers with 503 is asked once for each request"""
+    paths = [f"/busy/refuses/{number}" for number in range(10)]
+    for node in world.nodes:
+        for path in paths:
+            answer = node.get(path)
+            assert answer.status == 503, answer
+    requests = sum(world.origin.count(path, 503) for path in paths)
+    assert requests == 30, f"{requests} requests to the origin for 30"
+
+
+def origin_gone(world):
+    """an origin that is down: each node says so, and no node is left out for it"""
+    failures = total(world, "failed")
+    world.origin.down()
+    try:
+        for node in world.nodes:
+            for number in range(10):
+                answer = node.get(f"/v/gone/{number}")
+                assert answer.status in (502, 503), answer
+    finally:
+        world.origin_returns()
+        # Each node has left it out.
+        for node in world.nodes:
+            new = [f"/v/back-{node.name}-{number}/" for number in range(10)]
+            wait_for(f"the origin at {node.name}", lambda: all(node.get(path + str(time.time())).status == 200 for path in new))
+    assert total(world, "failed") == failures
+
+
+def purged_alone(world):
+    """a purge that the log does not take: the node that took it serves nothing older, although the owner has it"""
+    for kind in ("url", "tag"):
+        paths = [f"/same/alone-{kind}-{number}/1" for number in range(9)]
+        for node in world.nodes:
+            for path in paths:
+                node.get(path)
+        for server in world.servers:
+            server.stop()
+        try:
+            with concurrent.futures.ThreadPoolExecutor(len(paths)) as pool:
+                before, sent = [node.fleet()["accepted"] for node in world.nodes], []
+                for number, path in enumerate(paths):
+                    world.origin.bump(path)
+                    name = url(path) if kind == "url" else f"tag-alone-{kind}-{number}"
+                    sent.append(pool.submit(world.nodes[number % 3].purge, **{kind: name}))
+                for node, count in zip(world.nodes, before):
+                    wait_for(f"the purges of {node.name}", lambda: node.fleet()["accepted"] == count + 3)
+                new_at_once(world, paths)
+                for one in sent:
+                    status, text = one.result(30)
+                    assert status == 503, text
+            new_at_once(world, paths)
+        finally:
+            for server in world.servers:
+                server.resume()
+        world.wait_following()
+        new_at_once(world, paths)
+    wait_for_peers(world)
+
+
+def new_at_once(world, paths):
+    """The node that took the purge of a path has its second version."""
+    for number, path in enumerate(paths):
+        answer = world.nodes[number % 3].get(path)
+        assert answer.version == 2, f"{world.nodes[number % 3].name} {path}: {answer}"
+
+
+def broken(world):
+    """the owner is killed while it sends large bodies: the others go on from the origin"""
+    node, others = world.nodes[2], world.nodes[:2]
+    paths = [f"/big/broken/{number}" for number in range(12)]
+    with concurrent.futures.ThreadPoolExecutor(24) as pool:
+        asked = [pool.submit(other.get, path) for path in paths for other in others]
+        time.sleep(0.4)
+        node.kill()
+        bodies = [one.result(30) for one in asked]
+    wrong = [str(answer)[:80] for answer in bodies if answer.status != 200 or answer.body != "1" * world.origin.BIG]
+    assert not wrong, wrong
+    rests = sum(world.origin.count(path, 206) for path in paths)
+    assert rests > 0, "no body broke off"
+    node.start()
+    world.wait_following()
+    wait_for_peers(world)
+    return f"{rests} of {len(bodies)} bodies went on"
 
 
 def ask_as(node, context, **headers):
@@ -293,22 +405,14 @@ def strangers(world):
     with socket.create_connection(("127.0.0.1", node.peer), timeout=5) as plain:
         plain.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         assert b"HTTP" not in plain.recv(100)
-    # A node does not believe one that has another's name.
-    impostor = context_of(other, "n2")
-    try:
-        ask_as(node, impostor)
-    except ssl.SSLCertVerificationError:
-        pass
-    else:
-        raise AssertionError("another authority is believed")
     member = context_of(own, "n2")
     log = node.fleet()["log"]
     for position in (None, "nonsense", f"{10**18} {log}", "0 another", "0", f"-1 {log}"):
         headers = {"Larder_Min": position} if position else {}
         status, reason, _ = ask_as(node, member, **headers)
         assert (status, reason) == (503, "behind"), (position, status, reason)
-    status, _, answer = ask_as(node, member, Larder_Min=f"1 {log}")
-    assert status == 200 and answer.version == 1, answer
+    status, kind, answer = ask_as(node, member, Larder_Min=f"1 {log}")
+    assert (status, kind) == (200, "proven") and answer.version == 1, answer
 
 
 def renewed(world):
@@ -325,4 +429,6 @@ def renewed(world):
         assert ask_as(node, context, Larder_Min=f"1 {node.fleet()['log']}")[0] == 200
 
 
-SCENARIOS = [shared, collapsed, copies, aged, purged, changed, purged_under_load, strangers, log_away, killed, hanging, upgraded, renewed]
+SCENARIOS = [shared, collapsed, copies, aged, purged, changed, softly, authorized, origin_refuses, origin_gone, purged_under_load]
+# After the last one, nobody is asked for 30 s.
+SCENARIOS += [strangers, log_away, killed, broken, hanging, upgraded, renewed, purged_alone]

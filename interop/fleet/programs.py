@@ -57,7 +57,10 @@ def percentiles(seconds):
 
 class Origin:
     """Serves /KIND/TAG/NAME: the version of the path as the body, with the tag. The ETag is that of the version, except below /same/,
-    where it never changes: a validation keeps an old body there, and only a purge removes it."""
+    where it never changes: a validation keeps an old body there, and only a purge removes it. What is below /swr/ may be served stale
+    while it is validated, /busy/ is answered with 503, and /big/ has BIG digits, which take a second."""
+
+    BIG = 400_000
 
     def __init__(self, port):
         self.port, self.lock, self.server = port, threading.Lock(), None
@@ -80,18 +83,49 @@ class Origin:
                 kind, tag = self.path.split("/")[1:3]
                 etag = '"same"' if kind == "same" else f'"{version}"'
                 confirmed = self.headers.get("If-None-Match") == etag
+                if kind in ("busy", "big"):
+                    return self.busy() if kind == "busy" else self.big(str(version % 10), etag)
                 with origin.lock:
                     key = (self.path, 304 if confirmed else 200)
                     origin.requests[key] = origin.requests.get(key, 0) + 1
                 self.send_response(304 if confirmed else 200)
                 body = b"" if confirmed else str(version).encode()
                 fields = {"ETag": etag, "Cache-Control": "max-age=3600", "Surrogate-Key": f"tag-{tag}"}
+                if kind == "swr":
+                    fields["Cache-Control"] += ", stale-while-revalidate=60"
                 if not confirmed:
                     fields["Content-Length"] = str(len(body))
                 for name, value in fields.items():
                     self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(body)
+
+            def note(self, status):
+                with origin.lock:
+                    origin.requests[(self.path, status)] = origin.requests.get((self.path, status), 0) + 1
+
+            def busy(self):
+                self.note(503)
+                self.send_response(503)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def big(self, digit, etag):
+                asked = self.headers.get("Range", "")
+                first = int(asked.removeprefix("bytes=").split("-")[0]) if asked.startswith("bytes=") else 0
+                if self.headers.get("If-Range", etag) != etag:
+                    first = 0
+                self.note(206 if first else 200)
+                self.send_response(206 if first else 200)
+                fields = {"ETag": etag, "Cache-Control": "max-age=3600", "Content-Length": str(origin.BIG - first)}
+                if first:
+                    fields["Content-Range"] = f"bytes {first}-{origin.BIG - 1}/{origin.BIG}"
+                for name, value in fields.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                for start in range(first, origin.BIG, 20_000):
+                    self.wfile.write((digit * min(20_000, origin.BIG - start)).encode())
+                    time.sleep(0.05)
 
             def do_POST(self):
                 self.rfile.read(int(self.headers.get("Content-Length", 0)))

@@ -103,5 +103,5 @@ pub use outbox::{
     Action, Answer, JournalAction, JournalKey, Journaled, Kept, Mark, Outbox, ReadFrom,
     StaleReason, Token, WaitKey, Waited,
 };
-pub use peers::{Owners, Peer, PeerOffer, owner_key};
+pub use peers::{Owners, Peer, PeerOffer, is_peer_name, owner_key};
 pub use waits::Waits;

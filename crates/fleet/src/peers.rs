@@ -8,6 +8,7 @@
 //! which costs a request and is no error.
 
 use crate::limits;
+use crate::message::is_name;
 use serde::{Deserialize, Serialize};
 use siphasher::sip::SipHasher13;
 use std::cmp::Ordering;
@@ -126,6 +127,17 @@ impl Owners {
         }
         first.into_iter().map(|(_, peer)| peer.clone()).collect()
     }
+}
+
+/// Returns whether a node of this name can share its responses: its certificate has the name as
+/// that of a host (RFC 1123, section 2.1), with `_` beside letters, digits and hyphens.
+pub fn is_peer_name(text: &str) -> bool {
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    is_name(text)
+        && text.len() <= 63
+        && !is_number
+        && !text.starts_with('-')
+        && !text.ends_with('-')
 }
 
 /// Returns the key of an object, the same on all nodes and in all versions: of the URL under which

@@ -1,7 +1,7 @@
 //! Certificates to begin with: an authority of the fleet, and certificates of nodes that it signs.
 
 use crate::error::Error;
-use larder_fleet::is_name;
+use larder_fleet::is_peer_name;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose,
@@ -41,10 +41,11 @@ pub fn make_certificates(
     nodes: &[String],
     valid: Duration,
 ) -> Result<MadeCertificates, Error> {
-    let wrong = nodes.iter().find(|node| !is_name(node));
+    let wrong = nodes.iter().find(|node| !is_peer_name(node));
     if let Some(node) = wrong {
         return Err(Error::Certificates(format!(
-            "{node:?} is no name of a node: expected 1 to 64 letters, digits, \"-\" and \"_\""
+            "{node:?} is no name of a node that shares: expected 1 to 63 letters, digits, \"-\" and \"_\", not only \
+             digits, and no \"-\" at an end"
         )));
     }
     create_dir_all(folder).map_err(|error| Error::File(folder.to_owned(), error))?;
@@ -191,6 +192,7 @@ mod tests {
             .unwrap();
         assert_eq!(accepts(&first.nodes[0].0, "fra-1", now), (true, true));
         assert_eq!(accepts(&first.nodes[1].0, "fra_2", now), (true, true));
+        assert!(ServerName::try_from("42").is_err() && ServerName::try_from("fra-").is_err());
         assert_eq!(accepts(&later.nodes[0].0, "ams-1", now), (true, true));
         assert_eq!(accepts(&first.nodes[0].0, "ams-1", now), (false, true));
         assert_eq!(accepts(&foreign.nodes[0].0, "fra-1", now), (false, false));
@@ -202,7 +204,16 @@ mod tests {
             let mode = std::fs::metadata(key).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
         }
-        for wrong in ["", "../a", "a/b", "a.b"] {
+        for wrong in [
+            "",
+            "../a",
+            "a/b",
+            "a.b",
+            "42",
+            "fra-",
+            "-a",
+            &"a".repeat(64),
+        ] {
             let made = make_certificates(folder.path(), &names(&[wrong]), YEAR);
             assert!(made.unwrap_err().to_string().contains("no name of a node"));
         }

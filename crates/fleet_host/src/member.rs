@@ -7,7 +7,7 @@ use crate::gate::Gate;
 use crate::invalidated::Invalidated;
 use crate::limits;
 use crate::order::Order;
-use crate::owned::Owned;
+use crate::owned::{Owned, Unacknowledged};
 use crate::run::Running;
 use crate::status::{FleetSource, Logged, Shared};
 use larder_admin::StatusSource;
@@ -202,6 +202,8 @@ impl Fleet for FleetOfNode {
             Scope::Everything => message.everything = true,
         }
         let orders = self.0.orders().clone();
+        let shares = config.offer.is_some();
+        let unacknowledged = shares.then(|| Unacknowledged::new(&self.0, &purge.scope));
         Box::pin(async move {
             let stopped = || {
                 Unpublished::Refused(
@@ -225,7 +227,11 @@ impl Fleet for FleetOfNode {
                         .to_owned(),
                 )
             })?;
-            answer.await.unwrap_or_else(|_| Err(stopped()))
+            let answer = answer.await.unwrap_or_else(|_| Err(stopped()));
+            if let (Some(unacknowledged), Ok(_)) = (unacknowledged, &answer) {
+                unacknowledged.end();
+            }
+            answer
         })
     }
 }

@@ -1,8 +1,9 @@
 //! Which node is asked for an object, for requests of all threads.
 
 use crate::limits;
+use crate::status::Shared;
 use larder_fleet::{Owners, owner_key};
-use larder_http::Url;
+use larder_http::{Scope, Url};
 use larder_proxy::Owner;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -27,12 +28,65 @@ struct Place {
     acknowledged: u64,
 }
 
+/// A purge of this node that the log may not have. Until it has, the owner of what the purge names
+/// may not know of it, and is not asked.
+pub(crate) struct Unacknowledged {
+    shared: Arc<Shared>,
+    /// The object; `None` for many.
+    key: Option<u64>,
+    is_acknowledged: bool,
+}
+
+impl Unacknowledged {
+    /// Begins before the purge is executed here.
+    pub(crate) fn new(shared: &Arc<Shared>, scope: &Scope) -> Unacknowledged {
+        let key = match scope {
+            Scope::Exact(url) => Some(owner_key(&url.to_string())),
+            _ => None,
+        };
+        let mut recent = shared.owned.recent();
+        match key {
+            Some(key) => recent.add(key, Instant::now() + limits::INVALIDATED_KEEP),
+            None => recent.many += 1,
+        }
+        drop(recent);
+        Unacknowledged {
+            shared: Arc::clone(shared),
+            key,
+            is_acknowledged: false,
+        }
+    }
+
+    /// The log has it: [`Owned::position`] covers it.
+    pub(crate) fn end(mut self) {
+        self.is_acknowledged = true;
+    }
+}
+
+impl Drop for Unacknowledged {
+    fn drop(&mut self) {
+        let mut recent = self.shared.owned.recent();
+        if let Some(key) = self.key {
+            if self.is_acknowledged {
+                recent.objects.remove(&key);
+            }
+            return;
+        }
+        recent.many -= 1;
+        if !self.is_acknowledged {
+            recent.all_until = Some(Instant::now() + limits::INVALIDATED_KEEP);
+        }
+    }
+}
+
 /// The objects that this node has invalidated itself a moment ago. Their owner may not know it yet.
 #[derive(Debug, Default)]
 struct Recent {
     objects: HashMap<u64, Instant>,
     /// Until when nobody is asked, because there were too many.
     all_until: Option<Instant>,
+    /// Purges of many objects that the log may not have: nobody is asked meanwhile.
+    many: usize,
 }
 
 impl Recent {
@@ -49,7 +103,7 @@ impl Recent {
     }
 
     fn has(&mut self, key: u64, now: Instant) -> bool {
-        if self.all_until.is_some_and(|until| until > now) {
+        if self.many > 0 || self.all_until.is_some_and(|until| until > now) {
             return true;
         }
         match self.objects.get(&key) {

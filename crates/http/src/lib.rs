@@ -205,7 +205,7 @@ pub use collapse::follower::{Follower, JoinResult, Joined, SliceFollower, SliceJ
 pub use config::{ClientNoCache, Config};
 pub use now::Now;
 pub use outbox::{ClockBehind, FollowerId, Invalidation, Outbox};
-pub use rfc::cache_status::ForwardReason;
+pub use rfc::cache_status::{ForwardReason, is_of_origin};
 pub use rfc::coding::accept_encoding::Codings;
 pub use rfc::coding::content_coding::{
     Compression, ContentCoding, MediaTypes, code_fields, names_coded_form, vary_by_coding,
@@ -213,7 +213,8 @@ pub use rfc::coding::content_coding::{
 };
 pub use rfc::conditional::strong_validator;
 pub use rfc::fields::{
-    CdnLoop, NAME, append_cdn_loop, cdn_loop_count, interim_fields, strip_hop_by_hop,
+    CdnLoop, NAME, append_cdn_loop, cdn_loop_count, interim_fields, remove_own_hop,
+    strip_hop_by_hop,
 };
 pub use rfc::key::keyed_authority;
 pub use rfc::overrides::{Overrides, ResponseRules};

@@ -103,6 +103,7 @@ impl Cache {
     ) -> ResponseDirectives {
         let mut says = targeted::directives(headers, &self.config.targets);
         says.is_direct = exchange.is_direct;
+        says.left = exchange.left_at_peer;
         if let Some(rules) = &exchange.rules {
             rules.overrides(status, headers).apply(&mut says, headers);
         }
@@ -190,10 +191,10 @@ impl Cache {
             content_length(headers)
         };
         if let Some(length) = declared.filter(|length| *length > self.max_object) {
-            self.store.miss(hash, now.time);
             if exchange.keeps_no_copy {
                 return Err(Refusal::NotAdmitted);
             }
+            self.store.miss(hash, now.time);
             return self
                 .start_slicing(exchange, status, headers, length, now)
                 .ok_or(Refusal::TooLarge);
@@ -209,12 +210,8 @@ impl Cache {
         );
         let stored = stored.at(exchange.asked_at);
         let size = declared.map(|length| self.store.size_of(&stored, length));
-        let admitted = if exchange.keeps_no_copy {
-            self.store.miss(hash, now.time);
-            false
-        } else {
-            self.store.miss_and_admit(hash, size, now.time)
-        };
+        // The policy decides about what this cache may keep, and learns from requests for that.
+        let admitted = !exchange.keeps_no_copy && self.store.miss_and_admit(hash, size, now.time);
         if let Some(sizes) = size.zip(declared) {
             let outcome = match exchange.insists || exchange.reason == ForwardReason::Request {
                 _ if exchange.in_background => observe::Outcome::Refreshed,

@@ -7,10 +7,10 @@ use crate::rfc::coding::content_coding::ContentCoding;
 use crate::rfc::fields::CdnLoop;
 use crate::rfc::key::Key;
 use crate::rfc::overrides::ResponseRules;
-use crate::rfc::{conditional, fields};
+use crate::rfc::{cache_status, conditional, fields};
 use crate::store::purge_table::Position;
 use crate::store::stored::Stored;
-use http::header::{AGE, AUTHORIZATION, IF_RANGE, RANGE, TE};
+use http::header::{AGE, AUTHORIZATION, IF_RANGE, RANGE, TE, VIA};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use larder_units::Time;
 use std::ops::Range;
@@ -104,6 +104,9 @@ pub struct Exchange {
     pub(crate) forbids_storing: bool,
     /// True if another cache of the operator has the response: this one admits no copy of it.
     pub(crate) keeps_no_copy: bool,
+    /// The seconds for which another cache of the operator, which has sent the response, would still
+    /// have used it; `None` if the response comes from the origin just now.
+    pub(crate) left_at_peer: Option<u64>,
     /// True if no client waits, because it got the stale response.
     pub(crate) in_background: bool,
     /// The stored response that would answer this request, except for its age or for a directive of
@@ -197,6 +200,7 @@ impl Exchange {
             may_store: false,
             forbids_storing: false,
             keeps_no_copy: false,
+            left_at_peer: None,
             in_background: false,
             held: None,
             ask: Ask::Whole,
@@ -236,9 +240,9 @@ impl Exchange {
     }
 
     /// Returns whether the response may be stored, as far as the request says: it is a GET without
-    /// `no-store`, and not of somebody who has logged in.
+    /// `no-store`.
     pub fn may_be_stored(&self) -> bool {
-        self.may_store && !self.forbids_storing && !self.is_authorized()
+        self.may_store && !self.forbids_storing
     }
 
     /// Returns whether a stored response is being validated.
@@ -254,16 +258,27 @@ impl Exchange {
         }
     }
 
-    /// Takes the response for one of another cache of the same operator, which has requested it
-    /// `Age` ago: it counts as requested then. So it is trusted no longer than there
-    /// ([`Cache::trust_since`](crate::Cache::trust_since)). Its age stays the same, but for the
-    /// second to which `Age` is rounded.
-    pub fn set_asked_by_age(&mut self, headers: &mut HeaderMap) {
+    /// Takes the response for one of another cache of the same operator, which tells in its
+    /// `Cache-Status` for how long it is still fresh there: it is no longer here. Both count as one
+    /// cache, so the other one's `Via` goes. Without `is_proven`, the other cache may not know all
+    /// purges: the response counts as requested when it was requested there, by `Age`, so that it is
+    /// trusted no longer than there ([`Cache::trust_since`](crate::Cache::trust_since)). Call it
+    /// before [`Cache::on_response`](crate::Cache::on_response).
+    pub fn set_peer_response(&mut self, headers: &mut HeaderMap, is_proven: bool) {
+        fields::remove_last_line(headers, &VIA);
+        self.left_at_peer = cache_status::ttl(headers);
+        if !is_proven {
+            self.set_asked_by_age(headers);
+        }
+    }
+
+    fn set_asked_by_age(&mut self, headers: &mut HeaderMap) {
         let age = headers.get(AGE).and_then(|age| age.to_str().ok());
         let Some(age) = age.and_then(|age| age.trim().parse::<u32>().ok()) else {
             return;
         };
-        // This cache may be younger than the response. The rest stays its age.
+        // `Age` is rounded down. This cache may be younger than the response; the rest stays its
+        // age.
         let known = (u64::from(age) + 1).min(self.asked.nanos() / 1_000_000_000);
         self.asked = Time::from_nanos(self.asked.nanos() - known * 1_000_000_000);
         match u64::from(age).saturating_sub(known) {

@@ -1,7 +1,7 @@
 //! `Cache-Status` (RFC 9211): reports the cache's result in the response itself. `larder; hit;
 //! ttl=58`, `larder; fwd=uri-miss; fwd-status=200; stored`.
 
-use crate::rfc::fields::NAME;
+use crate::rfc::fields::{self, NAME};
 use crate::rfc::storability::Refusal;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use std::fmt::Write as _;
@@ -85,6 +85,34 @@ pub(crate) enum CacheStatus {
     },
     /// Answered by the cache itself: only-if-cached without a stored response.
     Unsatisfied,
+}
+
+/// Returns the seconds for which the last cache would have used the response without validation; 0
+/// for a stale one. `None` if it does not say that: it has the response from its origin.
+pub(crate) fn ttl(headers: &HeaderMap) -> Option<u64> {
+    let last = fields::list(headers, &CACHE_STATUS).last()?;
+    let last = std::str::from_utf8(last).ok()?;
+    let parameters = last.split(';').map(str::trim);
+    let seconds = parameters
+        .filter_map(|one| one.strip_prefix("ttl="))
+        .last()?;
+    let seconds: i64 = seconds.parse().ok()?;
+    Some(u64::try_from(seconds).unwrap_or(0))
+}
+
+/// Returns whether a response with this head is one of an origin, stored or new, by the member of
+/// this cache in `Cache-Status`: the other ones are errors that the cache has made itself.
+pub fn is_of_origin(headers: &HeaderMap) -> bool {
+    let last = fields::list(headers, &CACHE_STATUS).last();
+    let last = last.and_then(|last| std::str::from_utf8(last).ok());
+    last.is_some_and(|last| {
+        let is_own = last.split(';').next().map(str::trim) == Some(NAME);
+        let mut parameters = last.split(';').map(str::trim);
+        is_own
+            && parameters.any(|one| {
+                one == "hit" || one.starts_with("fwd-status=") || one.starts_with("ttl=")
+            })
+    })
 }
 
 impl CacheStatus {

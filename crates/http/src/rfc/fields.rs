@@ -183,6 +183,24 @@ pub(crate) fn append_via(headers: &mut HeaderMap, version: Version) {
     headers.append(VIA, HeaderValue::from_static(own));
 }
 
+/// Removes the last line of a field: what the last cache has added.
+pub fn remove_last_line(headers: &mut HeaderMap, name: &HeaderName) {
+    let mut lines: Vec<HeaderValue> = headers.get_all(name).into_iter().cloned().collect();
+    if lines.pop().is_some() {
+        headers.remove(name);
+        for line in lines {
+            headers.append(name.clone(), line);
+        }
+    }
+}
+
+/// Removes what [`Exchange::upstream_headers`](crate::Exchange::upstream_headers) says of this cache,
+/// in a request to another cache of the same operator: both count as one.
+pub fn remove_own_hop(headers: &mut HeaderMap) {
+    remove_last_line(headers, &VIA);
+    remove_last_line(headers, &CDN_LOOP);
+}
+
 /// Returns the fields of an interim response that a proxy forwards (RFC 9110 §15.2): without those
 /// of the connection, and with `Via`. It MUST NOT have a length (§8.6).
 pub fn interim_fields(received: &HeaderMap, version: Version) -> HeaderMap {

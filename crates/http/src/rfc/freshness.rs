@@ -120,11 +120,13 @@ impl Freshness {
         let corrected_age =
             Duration::from_secs(fields::age(headers)).saturating_add(now.time.since(asked));
         let initial_age = apparent_age.max(corrected_age);
-        let lifetime = match says.ttl {
-            None => lifetime(status, headers, says, date),
-            Some(0) => Duration::ZERO,
+        let lifetime = match (says.left, says.ttl) {
+            (None, None) => lifetime(status, headers, says, date),
+            (None, Some(0)) => Duration::ZERO,
             // Counted from the receipt.
-            Some(seconds) => initial_age.saturating_add(Duration::from_secs(seconds)),
+            (Some(seconds), _) | (None, Some(seconds)) => {
+                initial_age.saturating_add(Duration::from_secs(seconds))
+            }
         };
         let obeys = says.ttl.is_none();
         let revalidates = obeys && (says.must_revalidate || says.proxy_revalidate);

@@ -143,8 +143,10 @@ fn another_caches_response_counts_as_requested_now() {
     let from_peer = |stage: &mut Stage, target: &str, age: &str, running: u64| {
         stage.wait(running);
         let mut exchange = stage.open(&get(target));
-        let mut head = crate::stage::headers(&[FRESH[0], ("age", age), ("via", "1.1 peer")]);
-        exchange.set_asked_by_age(&mut head);
+        let mut head =
+            crate::stage::headers(&[FRESH[0], ("age", age), ("via", "1.1 a"), ("via", "1.1 b")]);
+        exchange.set_peer_response(&mut head, false);
+        assert_eq!(head["via"], "1.1 a");
         let fields: Vec<(String, String)> = head
             .iter()
             .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
@@ -156,7 +158,8 @@ fn another_caches_response_counts_as_requested_now() {
         stage.reply(exchange, 200, &fields, "body")
     };
     let mut stage = Stage::new();
-    let seen = from_peer(&mut stage, "/a", "20", 1_000);
+    from_peer(&mut stage, "/a", "20", 1_000);
+    let seen = stage.ask_store(&get("/a"));
     let age: u64 = seen.header("age").parse().unwrap();
     assert!((20..=21).contains(&age), "{age}");
     // It was requested 20 to 21 s ago.
@@ -176,13 +179,63 @@ fn another_caches_response_counts_as_requested_now() {
     assert!(!is_plain_hit(&mut stage), "fresh for more than 60 s");
     // A cache that is younger than the response.
     let mut stage = Stage::new();
-    let seen = from_peer(&mut stage, "/b", "50", 1);
+    from_peer(&mut stage, "/b", "50", 1);
+    let seen = stage.ask_store(&get("/b"));
     let age: u64 = seen.header("age").parse().unwrap();
     assert!((50..=52).contains(&age), "{age}");
     stage.wait(11);
-    assert!(!is_plain_hit(&mut stage));
-    for odd in ["-1", "nonsense", ""] {
-        let seen = from_peer(&mut stage, "/c", odd, 100);
+    assert!(!stage.is_hit(&get("/b")));
+    for (target, odd) in [("/c", "-1"), ("/d", "nonsense"), ("/e", "")] {
+        let seen = from_peer(&mut stage, target, odd, 100);
         assert_eq!(seen.status, 200);
     }
+}
+
+/// A response that is stale at another cache, by a soft purge or a rule, is fresh here; or one that a
+/// rule keeps longer than its origin says begins anew at each cache.
+#[test]
+fn another_caches_response_is_fresh_again() {
+    let from_peer = |status: &str, proven: bool| {
+        let mut stage = Stage::new();
+        stage.wait(1_000);
+        let mut exchange = stage.open(&get("/a"));
+        let mut head = crate::stage::headers(&[
+            ("cache-control", "max-age=3600"),
+            ("age", "100"),
+            ("via", "1.1 larder"),
+            ("cache-status", status),
+        ]);
+        exchange.set_peer_response(&mut head, proven);
+        let fields: Vec<(String, String)> = head
+            .iter()
+            .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
+            .collect();
+        let fields: Vec<(&str, &str)> = fields
+            .iter()
+            .map(|(name, value)| (&**name, &**value))
+            .collect();
+        stage.reply(exchange, 200, &fields, "body");
+        stage
+    };
+    for proven in [true, false] {
+        // Soft-purged there, and served while it is validated.
+        let mut stage = from_peer("larder; hit; ttl=-100", proven);
+        assert!(!is_plain_hit(&mut stage), "{proven}");
+        // A rule gives it ten seconds more, or an hour more than its origin.
+        let mut stage = from_peer("up; hit; ttl=9, larder; hit; ttl=10", proven);
+        assert!(is_plain_hit(&mut stage));
+        stage.wait(9);
+        assert!(is_plain_hit(&mut stage));
+        stage.wait(2);
+        assert!(!is_plain_hit(&mut stage), "{proven}");
+        let mut stage = from_peer("larder; hit; ttl=7000", proven);
+        stage.wait(6_990);
+        assert!(is_plain_hit(&mut stage), "{proven}");
+    }
+    // It has it from the origin just now.
+    let mut stage = from_peer("larder; fwd=uri-miss; fwd-status=200; stored", true);
+    stage.wait(3_490);
+    assert!(is_plain_hit(&mut stage));
+    stage.wait(20);
+    assert!(!is_plain_hit(&mut stage));
 }

@@ -162,6 +162,20 @@ pub(super) fn contradictions(config: &Config) -> Vec<String> {
             "[fleet]: nodes share purges of the HTTP cache, and [http] enabled is false".to_owned(),
         );
     }
+    if fleet.peers.is_some() && !fleet.invalidate {
+        problems.push(
+            "[fleet] invalidate: nodes that share their responses need it: set invalidate = true, or a node would \
+             get what one of its clients has changed from another node"
+                .to_owned(),
+        );
+    }
+    let node = fleet.node.clone().unwrap_or_else(host_name);
+    if fleet.peers.is_some() && !larder_fleet_host::is_peer_name(&node) {
+        problems.push(format!(
+            "[fleet] node: \"{node}\" cannot stand in a certificate as the name of a host: nodes that share their \
+             responses need up to 63 letters, digits, \"-\" and \"_\", not only digits, and no \"-\" at an end"
+        ));
+    }
     if let Some(peers) = &fleet.peers
         && peers.address.is_none()
         && (peers.listen.ip().is_unspecified() || peers.listen.port() == 0)

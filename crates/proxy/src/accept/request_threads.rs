@@ -15,7 +15,6 @@ use crate::base::{limits, threads};
 use crate::exchange::observed::Observed;
 use crate::exchange::proxy::Proxy;
 use crate::exchange::service::Service;
-use crate::origin::peers::Peers;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -201,7 +200,10 @@ async fn check_origins(proxy: Weak<Proxy>, is_first: bool) {
         if proxy.peers().is_some() {
             // Files may be on a slow disk.
             let proxy = Arc::clone(&proxy);
-            tokio::task::spawn_blocking(move || proxy.peers().map(Peers::sweep));
+            tokio::task::spawn_blocking(move || {
+                let objects = proxy.shards().figures().engine.len() as u64;
+                proxy.peers().map(|peers| peers.sweep(objects))
+            });
         }
         proxy.live_cell().forget_former();
         let changed = proxy.origins_changed();

@@ -143,12 +143,7 @@ pub(super) fn begin_client<F>(
     serving: &Serving<F>,
     (timeouts, limits): (Timeouts, HttpLimits),
 ) -> Begun {
-    let proxies = &serving.clients.trusted_proxies;
-    let trusted = if serving.is_peer {
-        Some(TrustedPeer::of_fleet(proxies, peer))
-    } else {
-        TrustedPeer::new(proxies, peer)
-    };
+    let trusted = TrustedPeer::new(&serving.clients.trusted_proxies, peer);
     let (interims, switch) = (InformationalResponses::default(), Switch::default());
     let is_secure = serving.identity.is_some();
     let redirects = serving.redirect.is_some();

@@ -80,6 +80,11 @@ pub(crate) async fn purge(proxy: &Proxy, body: &[u8]) -> Result<Purged, OrderErr
     let parsed = parse(body, |url| live.keyed_url(url));
     let parsed = parsed.map_err(|error| OrderError::Malformed(error.into()))?;
     let PurgeOrder { purge, what, wait } = parsed;
+    // Before this node executes it: until the log has it, other nodes may not know it.
+    let publishing = proxy
+        .shards()
+        .fleet()
+        .map(|fleet| fleet.publish(&purge, wait));
     let objects = proxy.shards().purge(&purge);
     proxy
         .observers()
@@ -87,8 +92,8 @@ pub(crate) async fn purge(proxy: &Proxy, body: &[u8]) -> Result<Purged, OrderErr
         .content()
         .add_purge(&what, objects);
     // The fleet gets it whatever happens to this node's disk.
-    let published = match proxy.shards().fleet() {
-        Some(fleet) => Some(fleet.publish(&purge, wait).await),
+    let published = match publishing {
+        Some(publishing) => Some(publishing.await),
         None => None,
     };
     let settled = proxy.settle().await;

@@ -17,7 +17,8 @@ pub trait Fleet: fmt::Debug + Send + Sync {
     /// See [`larder_http::Cache::trust_since`]. It is called for each lookup, under a lock.
     fn trusted_since(&self, now: Time) -> Time;
 
-    /// Puts a purge into the log, so that all nodes execute it.
+    /// Puts a purge into the log, so that all nodes execute it. Call it before the node itself does:
+    /// from the call on, no other node is asked for what the purge names, until the log has it.
     fn publish<'a>(&'a self, purge: &Purge, wait: Wait) -> Publishing<'a>;
 
     /// Returns whether [`Fleet::invalidate`] gets what unsafe requests invalidate.

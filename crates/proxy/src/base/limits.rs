@@ -517,6 +517,9 @@ pub const PEER_BEHIND_PAUSES: [Duration; 3] = [
     Duration::from_millis(60),
 ];
 
+/// A node that stays behind is not asked for so long.
+pub const PEER_BEHIND: Duration = Duration::from_secs(1);
+
 /// Other nodes whose connections are known.
 pub const PEERS: usize = 4096;
 
@@ -528,5 +531,9 @@ pub const PEER_REQUESTS: u8 = 8;
 /// Counters in each row of the counts of such requests, a byte each.
 pub const PEER_COUNTERS: usize = 1 << 17;
 
-/// The counts are halved after so many requests.
-pub const PEER_COUNTS_HALVED: u64 = 200_000;
+/// The counts are halved after so many requests for each object that the node stores. So a copy is
+/// of an object that comes several times among as many as the node can store.
+pub const PEER_COUNTS_HALVED: u64 = 12;
+
+/// They are halved after so many requests at least: an empty node knows nothing.
+pub const PEER_COUNTS_LEAST: u64 = 1_000;

@@ -16,6 +16,7 @@ use crate::exchange::upstream_request::LiveTarget;
 use crate::message::body::BodyError;
 use crate::message::channel_body::{Pieces, Sender};
 use crate::message::upload::Upload;
+use crate::origin::peers::FromPeer;
 use ::http::Method;
 use larder_http::{Assembly, ResponseHead, TierSlice};
 use std::collections::VecDeque;
@@ -178,7 +179,17 @@ async fn ask(
     if let Some(rules) = response_rules(upstream_target) {
         exchange.set_rules(rules);
     }
-    let place = proxy.place(upstream_target.target.client).await;
+    let client = upstream_target.target.client;
+    let place = if upstream_target.target.is_of_peer {
+        // It does not wait for a place: see `peer_request::busy`.
+        proxy.limits().requests.try_acquire(client)
+    } else {
+        Some(proxy.place(client).await)
+    };
+    let Some(place) = place else {
+        proxy.shards().on_slice_failure(exchange);
+        return Err("there is no place for another request");
+    };
     let response = proxy
         .ask(
             Method::GET,
@@ -191,7 +202,10 @@ async fn ask(
         proxy.shards().on_slice_failure(exchange);
         return Err("the origin failed");
     };
-    let (head, body) = response.into_parts();
+    let (mut head, body) = response.into_parts();
+    if let Some(FromPeer { is_proven }) = head.extensions.remove() {
+        exchange.set_peer_response(&mut head.headers, is_proven);
+    }
     let mut head = ResponseHead {
         status: head.status,
         version: head.version,

@@ -74,7 +74,7 @@ impl Representation {
         let (first, last) = match status {
             StatusCode::OK => (0, None),
             StatusCode::PARTIAL_CONTENT => {
-                let (first, last) = range(headers)?;
+                let (first, last, _) = range(headers)?;
                 (first, Some(last))
             }
             _ => return None,
@@ -127,8 +127,11 @@ impl Representation {
         }
         match head.status {
             StatusCode::PARTIAL_CONTENT => {
-                let (first, last) = range(&head.headers)?;
-                let ends_there = self.last.is_none_or(|wanted| wanted == last);
+                let (first, last, total) = range(&head.headers)?;
+                let ends_there = match self.last {
+                    Some(wanted) => wanted == last,
+                    None => total == Some(last + 1),
+                };
                 (first == from && ends_there).then_some((body, 0))
             }
             // The origin knows no ranges. A part would need another end.
@@ -140,13 +143,14 @@ impl Representation {
     }
 }
 
-/// Reads the first and the last byte of `Content-Range: bytes 0-99/200`.
-fn range(headers: &HeaderMap) -> Option<(u64, u64)> {
+/// Reads the first and the last byte of `Content-Range: bytes 0-99/200`, and the length of the
+/// whole, if it is known.
+fn range(headers: &HeaderMap) -> Option<(u64, u64, Option<u64>)> {
     let text = headers.get(CONTENT_RANGE)?.to_str().ok()?;
-    let (range, _) = text.strip_prefix("bytes ")?.split_once('/')?;
+    let (range, total) = text.strip_prefix("bytes ")?.split_once('/')?;
     let (first, last) = range.split_once('-')?;
-    let (first, last) = (first.parse().ok()?, last.parse().ok()?);
-    (first <= last).then_some((first, last))
+    let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+    (first <= last && last < u64::MAX).then_some((first, last, total.parse().ok()))
 }
 
 /// Lets the body of a response go on if it breaks off.
@@ -386,6 +390,14 @@ mod tests {
                 vec![("etag", "\"a\""), ("content-range", "bytes 5-9/10")],
             ),
             (206, vec![("etag", "\"a\"")]),
+            (
+                206,
+                vec![("etag", "\"a\""), ("content-range", "bytes 4-8/10")],
+            ),
+            (
+                206,
+                vec![("etag", "\"a\""), ("content-range", "bytes 4-9/*")],
+            ),
             (404, vec![("etag", "\"a\"")]),
             (304, vec![("etag", "\"a\"")]),
         ];

@@ -1,16 +1,40 @@
 //! Requests of other nodes of the fleet, to the one that owns the object.
 //!
-//! The node that asks has applied the rules to its client: who may ask, how often, and what the
-//! client gets. Here they only say under which URL a response is stored, for how long, and from
-//! which origin it comes. The response leaves as the origin sent it, so that they are applied once.
+//! The node that asks has applied the rules to its client: who may ask, how often, what the origin
+//! is told, and what the client gets. Here they only say under which URL a response is stored, for
+//! how long, and from which origin it comes. The response leaves before the rules for clients, so
+//! that each of them is applied once.
+//!
+//! A response of the origin, new or stored, is marked ([`mark`]). What is not, this node has made
+//! itself, and it is no answer: the other node asks the origin then.
 
 use crate::exchange::outgoing::{Outgoing, plain_error};
 use crate::exchange::proxy::Proxy;
-use crate::origin::peers::{BEHIND, BUSY, LARDER_MIN, LARDER_PEER};
+use crate::origin::peers::{
+    BEHIND, BUSY, LARDER_CLIENT, LARDER_MIN, LARDER_PEER, LATE, PROVEN, UNPROVEN,
+};
 use ::http::request::Parts;
 use ::http::{HeaderValue, Method, Response, StatusCode};
 use bytes::Bytes;
+use larder_http::is_of_origin;
+use larder_units::Time;
+use std::net::IpAddr;
 use std::sync::atomic::Ordering;
+
+/// Returns the scheme and the address of the client for which another node asks.
+pub(crate) fn take_client(parts: &mut Parts) -> (&'static str, Option<IpAddr>) {
+    let said = parts.headers.remove(LARDER_CLIENT);
+    let said = said.as_ref().and_then(|value| value.to_str().ok());
+    let (scheme, client) = said
+        .and_then(|said| said.split_once(' '))
+        .unwrap_or_default();
+    let scheme = if scheme == "https" { "https" } else { "http" };
+    let client = client.parse().ok();
+    (
+        scheme,
+        client.filter(|client: &IpAddr| !client.is_unspecified()),
+    )
+}
 
 /// Returns the answer to a request that needs no object, or that this node refuses.
 pub(crate) fn answer(proxy: &Proxy, parts: &mut Parts) -> Option<Response<Outgoing>> {
@@ -18,6 +42,10 @@ pub(crate) fn answer(proxy: &Proxy, parts: &mut Parts) -> Option<Response<Outgoi
         let mut there = Response::new(Outgoing::whole(Bytes::new()));
         *there.status_mut() = StatusCode::NO_CONTENT;
         return Some(there);
+    }
+    if parts.method != Method::GET {
+        let text = "larder: nodes ask each other by GET\n";
+        return Some(plain_error(StatusCode::METHOD_NOT_ALLOWED, text));
     }
     if let Some(peers) = proxy.peers() {
         peers.counters().received.fetch_add(1, Ordering::Relaxed);
@@ -36,6 +64,30 @@ pub(crate) fn answer(proxy: &Proxy, parts: &mut Parts) -> Option<Response<Outgoi
 /// node holds a place meanwhile, for which a request of this node may wait.
 pub(crate) fn busy() -> Response<Outgoing> {
     refusal(BUSY)
+}
+
+/// Marks an answer of the origin, and one that did not come in time.
+pub(crate) fn mark(proxy: &Proxy, response: &mut Response<Outgoing>) {
+    let status = response.status();
+    let headers = response.headers_mut();
+    if headers
+        .get(LARDER_PEER)
+        .is_some_and(|reason| [BEHIND, BUSY].contains(reason))
+    {
+        return;
+    }
+    // The origin may say what it likes.
+    headers.remove(LARDER_PEER);
+    if is_of_origin(headers) {
+        let shards = proxy.shards();
+        let since = shards
+            .fleet()
+            .map(|fleet| fleet.trusted_since(shards.now().time));
+        let is_proven = since == Some(Time::ZERO);
+        headers.insert(LARDER_PEER, if is_proven { PROVEN } else { UNPROVEN });
+    } else if status == StatusCode::GATEWAY_TIMEOUT {
+        headers.insert(LARDER_PEER, LATE);
+    }
 }
 
 fn refusal(reason: HeaderValue) -> Response<Outgoing> {

@@ -26,10 +26,11 @@ use crate::exchange::upstream_request::{LiveTarget, UpstreamRequest};
 use crate::exchange::upstream_target::{UpstreamTarget, set_forwarded_headers, set_peer_headers};
 use crate::message::upload::Upload;
 use crate::origin::origin_body::OriginBody;
-use crate::origin::peers::{Owned, Peers};
+use crate::origin::peers::{Owned, PeerAnswer, Peers};
 use crate::report::observer::Observer;
 use crate::report::observers::Observers;
-use ::http::{HeaderMap, Method, Response};
+use ::http::header::{AUTHORIZATION, IF_RANGE};
+use ::http::{HeaderMap, Method, Response, StatusCode};
 use hyper::body::Body;
 use larder_acme_host::Certificates;
 use larder_http::{Answer, AnswerCoding, Assembly, Budget, TierSlice, UpstreamFailure};
@@ -113,6 +114,10 @@ impl Proxy {
     /// Returns the nodes to ask for the object of a request before its origin.
     pub(crate) fn owned(&self, request: &UpstreamRequest) -> Option<Box<Owned>> {
         let peers = self.peers.get().filter(|_| !request.is_of_peer)?;
+        // What a client that has logged in gets is nobody else's.
+        if request.parts.headers.contains_key(AUTHORIZATION) {
+            return None;
+        }
         let (target, url) = request.stored_url();
         // Files are on each node.
         let host = request.host.to_str().unwrap_or_default();
@@ -226,14 +231,21 @@ impl Proxy {
                 set_peer_headers(&mut headers, target);
                 headers
             };
-            if let Some(response) = peers.ask(owned, &peer_headers).await {
-                let mut headers = fields();
-                without_conditions(&mut headers);
-                set_forwarded_headers(&mut headers, target);
-                return Ok(continued(
-                    response,
-                    rest_of(live, target.without_client(), headers),
-                ));
+            let answer = peers.ask(owned, &peer_headers, &live.timeouts).await;
+            // A slice of a representation that the other node has not got.
+            let is_other = |response: &Response<OriginBody>| {
+                response.status() == StatusCode::OK && fields().contains_key(IF_RANGE)
+            };
+            match answer {
+                PeerAnswer::Response(response) if !is_other(&response) => {
+                    let mut headers = fields();
+                    without_conditions(&mut headers);
+                    set_forwarded_headers(&mut headers, target);
+                    let rest = rest_of(live, target.without_client(), headers);
+                    return Ok(continued(response, rest));
+                }
+                PeerAnswer::Late => return Err(UpstreamFailure::TimedOut),
+                PeerAnswer::Response(_) | PeerAnswer::None => {}
             }
         }
         let forwarded_headers = || {

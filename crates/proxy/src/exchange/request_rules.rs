@@ -136,8 +136,13 @@ impl ResponseRules for Ruled {
 }
 
 impl Ruled {
-    /// Returns those of the rules that are for a request.
-    pub(crate) fn new(rules: &Arc<Rules>, bits: Bits, request: &RuleRequest<'_>) -> Arc<Ruled> {
+    /// Returns those of the rules that are for a request. `answers`: they may answer it themselves.
+    pub(crate) fn new(
+        rules: &Arc<Rules>,
+        bits: Bits,
+        request: &RuleRequest<'_>,
+        answers: bool,
+    ) -> Arc<Ruled> {
         let method = request.method;
         let values = Values {
             scheme: request.scheme,
@@ -145,7 +150,8 @@ impl Ruled {
             target: request.target.as_str().to_owned(),
             client: request.client,
         };
-        let mut answer = rules.own_answer(bits, request, &values);
+        let own_answer = || rules.own_answer(bits, request, &values);
+        let mut answer = answers.then(own_answer).flatten();
         let is_head = *method == Method::HEAD;
         let is_safe = is_head || *method == Method::GET;
         let keyed_target: Option<PathAndQuery> = if rules.passes(bits) {
@@ -236,12 +242,13 @@ impl Ruled {
     }
 
     /// Returns the request as the rules change it, for the cache and the origin; `None` if they do
-    /// not. `is_storable`: its response may be stored, so that cookies are selected.
-    pub(crate) fn changed(&self, parts: &Parts, is_storable: bool) -> Option<Parts> {
+    /// not. `is_storable`: its response may be stored, so that cookies are selected. `edits`: its
+    /// fields are not as the rules want them already.
+    pub(crate) fn changed(&self, parts: &Parts, is_storable: bool, edits: bool) -> Option<Parts> {
         let selects_cookies =
             is_storable && self.rules.selects_cookies(self.bits) && !self.passes();
-        if !self.rules.changes_request(self.bits) && !selects_cookies && self.keyed_target.is_none()
-        {
+        let edits = edits && self.rules.changes_request(self.bits);
+        if !edits && !selects_cookies && self.keyed_target.is_none() {
             return None;
         }
         let mut parts = parts.clone();
@@ -253,8 +260,10 @@ impl Ruled {
         if selects_cookies {
             self.rules.select_cookies(self.bits, &mut parts.headers);
         }
-        self.rules
-            .change_request(self.bits, &self.values, &mut parts.headers);
+        if edits {
+            self.rules
+                .change_request(self.bits, &self.values, &mut parts.headers);
+        }
         Some(parts)
     }
 

@@ -161,7 +161,7 @@ impl Service {
         let mut view = self.live.borrow_mut();
         let request = rule_request(request);
         let (rules, bits) = view.rules_of(&request)?;
-        Some(Ruled::new(rules, bits, &request))
+        Some(Ruled::new(rules, bits, &request, !self.is_peer))
     }
 
     /// Returns the largest body of a request.
@@ -181,11 +181,16 @@ impl Service {
             .then(|| view.live())
             .flatten();
         let fallback = live.as_ref().map_or("", |live| live.origins.authority());
-        let (trusted, client) = (self.trusted.as_ref(), self.client);
+        let (mut trusted, mut client, mut scheme) =
+            (self.trusted.as_ref(), self.client, self.scheme);
+        let mut parts = parts;
+        if self.is_peer {
+            (trusted, (scheme, client)) = (None, peer_request::take_client(&mut parts));
+        }
         let mut request = NormalRequest::new(
             parts,
             &Connection {
-                scheme: self.scheme,
+                scheme,
                 client,
                 trusted,
                 fallback,
@@ -198,7 +203,11 @@ impl Service {
     /// Answers a request.
     pub(crate) fn respond(&self, request: NormalRequest, body: ClientBody) -> Responding {
         let waits = waits_to_be_asked(&request.parts, &body);
-        match self.answer(request, body) {
+        let responding = self.answer(request, body);
+        if self.is_peer {
+            return responding.for_peer(&self.proxy);
+        }
+        match responding {
             // RFC 9110 §10.1.1: a response before the body says whether the connection ends. It
             // ends, because the client may send the body all the same.
             Responding::Now(Some(mut response)) if waits => {
@@ -298,7 +307,7 @@ impl Service {
             }
             return self.go_on(step, request, body, None, offer);
         };
-        if let Some(changed) = rules.changed(&request.parts, is_storable) {
+        if let Some(changed) = rules.changed(&request.parts, is_storable, !self.is_peer) {
             request.parts = changed;
         }
         let is_named = is_storable && !rules.passes() && !rules.rewrites();
@@ -470,12 +479,17 @@ pub(crate) enum Responding {
 pub(crate) struct Filters {
     rules: Option<Arc<Ruled>>,
     coding: Option<Box<(Arc<Proxy>, AskedCoding)>>,
+    /// Present for another node.
+    peer: Option<Arc<Proxy>>,
 }
 
 impl Filters {
     fn apply(&self, mut response: Response<Outgoing>) -> Response<Outgoing> {
         if let Some(rules) = &self.rules {
             rules.finish(&mut response);
+        }
+        if let Some(proxy) = &self.peer {
+            peer_request::mark(proxy, &mut response);
         }
         match self.coding.as_deref() {
             Some((proxy, asked)) => proxy.coded(response, asked),
@@ -509,6 +523,22 @@ impl Responding {
             Responding::Later(last, filters) => {
                 let rules = Some(Arc::clone(rules));
                 Responding::Later(last, Filters { rules, ..filters })
+            }
+        }
+    }
+
+    /// Says another node what kind of answer it is.
+    fn for_peer(self, proxy: &Arc<Proxy>) -> Responding {
+        match self {
+            Responding::Now(mut response) => {
+                if let Some(response) = &mut response {
+                    peer_request::mark(proxy, response);
+                }
+                Responding::Now(response)
+            }
+            Responding::Later(last, filters) => {
+                let peer = Some(Arc::clone(proxy));
+                Responding::Later(last, Filters { peer, ..filters })
             }
         }
     }

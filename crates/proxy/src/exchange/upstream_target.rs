@@ -3,12 +3,13 @@
 use crate::exchange::request_rules::Ruled;
 use crate::message::field_names::{X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 use crate::message::informational::Turn;
-use crate::origin::peers::Owned;
+use crate::origin::peers::{LARDER_CLIENT, Owned};
 use crate::origin::server_requests::ServerRequests;
 use ::http::header::HOST;
 use ::http::uri::PathAndQuery;
 use ::http::{HeaderMap, HeaderValue};
 use bytes::Bytes;
+use larder_http::remove_own_hop;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -38,6 +39,8 @@ pub(crate) struct UpstreamTarget {
     pub(crate) servers: Option<ServerRequests>,
     /// The other nodes of the fleet that are asked before the origin.
     pub(crate) owned: Option<Box<Owned>>,
+    /// True if another node asks. It has added its client to `X-Forwarded-For` already.
+    pub(crate) is_of_peer: bool,
 }
 
 impl UpstreamTarget {
@@ -56,35 +59,50 @@ impl UpstreamTarget {
             trailers: false,
             servers: None,
             owned: None,
+            is_of_peer: self.is_of_peer,
         }
     }
 }
 
 /// Sets the fields of a request to another node: the client's host, and who it is.
 pub(crate) fn set_peer_headers(headers: &mut HeaderMap, upstream_target: &UpstreamTarget) {
+    remove_own_hop(headers);
     set_forwarded_headers(headers, upstream_target);
     headers.remove(X_FORWARDED_HOST);
+    headers.remove(X_FORWARDED_PROTO);
     headers.insert(HOST, upstream_target.client_host.clone());
+    let UpstreamTarget { scheme, client, .. } = upstream_target;
+    // It is visible ASCII.
+    if let Ok(client) = HeaderValue::try_from(format!("{scheme} {client}")) {
+        headers.insert(LARDER_CLIENT, client);
+    }
 }
 
 /// Sets the fields that describe client and target. The client's own are gone, but for the
 /// addresses that it names.
 pub(crate) fn set_forwarded_headers(headers: &mut HeaderMap, upstream_target: &UpstreamTarget) {
-    let mut path: Vec<u8> = Vec::new();
-    for line in headers.get_all(X_FORWARDED_FOR) {
-        path.extend_from_slice(line.as_bytes());
-        path.extend_from_slice(b", ");
+    if !upstream_target.is_of_peer {
+        add_client(headers, &upstream_target.peer);
     }
-    let mut peer = upstream_target.peer.clone();
-    if !path.is_empty() {
-        path.extend_from_slice(peer.as_bytes());
-        peer = HeaderValue::from_maybe_shared(Bytes::from(path)).unwrap_or(peer);
-    }
-    headers.insert(X_FORWARDED_FOR, peer);
     headers.insert(
         X_FORWARDED_PROTO,
         HeaderValue::from_static(upstream_target.scheme),
     );
     headers.insert(X_FORWARDED_HOST, upstream_target.client_host.clone());
     headers.insert(HOST, upstream_target.host.clone());
+}
+
+/// Appends the client's address to `X-Forwarded-For`.
+fn add_client(headers: &mut HeaderMap, peer: &HeaderValue) {
+    let mut path: Vec<u8> = Vec::new();
+    for line in headers.get_all(X_FORWARDED_FOR) {
+        path.extend_from_slice(line.as_bytes());
+        path.extend_from_slice(b", ");
+    }
+    let mut peer = peer.clone();
+    if !path.is_empty() {
+        path.extend_from_slice(peer.as_bytes());
+        peer = HeaderValue::from_maybe_shared(Bytes::from(path)).unwrap_or(peer);
+    }
+    headers.insert(X_FORWARDED_FOR, peer);
 }

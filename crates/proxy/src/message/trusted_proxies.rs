@@ -218,15 +218,6 @@ impl TrustedPeer {
         })
     }
 
-    /// Returns another node of the fleet, which its certificate proves. It sets the usual fields.
-    pub(crate) fn of_fleet(proxies: &TrustedProxies, peer: Peer) -> TrustedPeer {
-        let proxies = proxies.clone().with_fields(TrustedFields::default());
-        TrustedPeer {
-            proxies: Arc::new(proxies),
-            peer,
-        }
-    }
-
     /// Returns what the fields of its request say.
     pub(crate) fn read<'a>(
         &self,

@@ -61,10 +61,10 @@ impl OpenExchange {
         }
     }
 
-    /// Takes the age of another cache's response: see [`Exchange::set_asked_by_age`].
-    pub fn set_asked_by_age(&mut self, headers: &mut HeaderMap) {
+    /// Takes the response of another cache: see [`Exchange::set_peer_response`].
+    pub fn set_peer_response(&mut self, headers: &mut HeaderMap, is_proven: bool) {
         if let Some(exchange) = &mut self.exchange {
-            exchange.set_asked_by_age(headers);
+            exchange.set_peer_response(headers, is_proven);
         }
     }
 

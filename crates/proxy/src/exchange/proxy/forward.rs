@@ -378,10 +378,10 @@ impl Proxy {
             if head.extensions.remove::<NotStored>().is_some() {
                 exchange.forbid_storing();
             }
-            let from_peer = head.extensions.remove::<FromPeer>();
-            let age = from_peer.and_then(|_| head.headers.get(AGE).cloned());
-            if from_peer.is_some() {
-                exchange.set_asked_by_age(&mut head.headers);
+            let mut age = None;
+            if let Some(FromPeer { is_proven }) = head.extensions.remove() {
+                age = head.headers.get(AGE).cloned();
+                exchange.set_peer_response(&mut head.headers, is_proven);
                 if !is_kept {
                     exchange.keep_no_copy();
                 }

@@ -1,10 +1,10 @@
 //! The other nodes of the fleet, as sources of responses: the owner of an object is asked before
 //! the object's origin.
 //!
-//! The request is the client's, with two fields: `X-Forwarded-For` and `-Proto`, which its
-//! certificate makes trustworthy, and [`LARDER_MIN`]. A node that does not answer is left out for a
-//! while, and its successor is asked, or the origin: a request never fails for want of a node. So an
-//! owner that cannot reach the origin (502, 503, 504) is no answer either.
+//! The request is the client's, with two fields more: [`LARDER_CLIENT`] and [`LARDER_MIN`]. A node
+//! that gives no sign of life is left out for a while, and its successor is asked, or the origin: a
+//! request never fails for want of a node. An error that another node has made itself is no answer
+//! either: [`LARDER_PEER`] marks the others.
 //!
 //! A node that was asked by another one asks no third one: `exchange/peer_request.rs` has its side.
 
@@ -15,6 +15,7 @@ pub(crate) use identity::client_config;
 
 use crate::base::error::Error;
 use crate::base::fleet::{Fleet, Owner};
+use crate::base::header_limits::HeaderLimits;
 use crate::base::limits;
 use crate::base::timeouts::Timeouts;
 use crate::config::http_config::HttpConfig;
@@ -24,8 +25,9 @@ use crate::origin::connections::{Failed, ReceivedBody, Server};
 use crate::origin::origin_body::OriginBody;
 use crate::origin::peers::request_counts::RequestCounts;
 use ::http::uri::{PathAndQuery, Uri};
-use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
 use foldhash::HashMap;
+use larder_http::UpstreamFailure;
 use rustls::ClientConfig;
 use std::hash::{BuildHasher, RandomState};
 use std::pin::pin;
@@ -37,8 +39,18 @@ use tokio::time::{sleep, timeout};
 /// The place in the fleet's log that the answer of another node must be as new as.
 pub(crate) const LARDER_MIN: HeaderName = HeaderName::from_static("larder-min");
 
-/// The reason for which a node does not answer another one: [`BEHIND`] or [`BUSY`].
+/// For whom a node asks: the scheme and the address of its client.
+pub(crate) const LARDER_CLIENT: HeaderName = HeaderName::from_static("larder-client");
+
+/// What the answer to another node is: [`PROVEN`] or [`UNPROVEN`] for a response, otherwise perhaps
+/// the reason why there is none.
 pub(crate) const LARDER_PEER: HeaderName = HeaderName::from_static("larder-peer");
+
+/// A response of the origin, new or stored, of a node that knows all purges.
+pub(crate) const PROVEN: HeaderValue = HeaderValue::from_static("proven");
+
+/// The same of a node that may have missed some.
+pub(crate) const UNPROVEN: HeaderValue = HeaderValue::from_static("unproven");
 
 /// The node has not executed all purges that the other one knows of.
 pub(crate) const BEHIND: HeaderValue = HeaderValue::from_static("behind");
@@ -46,9 +58,25 @@ pub(crate) const BEHIND: HeaderValue = HeaderValue::from_static("behind");
 /// The node has no place for another request.
 pub(crate) const BUSY: HeaderValue = HeaderValue::from_static("busy");
 
+/// The node has waited for the origin in vain.
+pub(crate) const LATE: HeaderValue = HeaderValue::from_static("late");
+
 /// Says that a response comes from another node.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FromPeer;
+pub(crate) struct FromPeer {
+    /// Whether that node knows all purges.
+    pub(crate) is_proven: bool,
+}
+
+/// What the nodes that own an object have said.
+pub(crate) enum PeerAnswer {
+    /// A response.
+    Response(Response<OriginBody>),
+    /// The origin does not answer in time.
+    Late,
+    /// Nothing: the origin is to be asked.
+    None,
+}
 
 /// The nodes that own an object, and the object's URL at the node.
 #[derive(Clone, Debug)]
@@ -66,7 +94,7 @@ pub(crate) struct Peers {
     fleet: Arc<dyn Fleet>,
     tls: Mutex<Tls>,
     peers: PeersConfig,
-    config: HttpConfig,
+    headers: HeaderLimits,
     known: Mutex<HashMap<Arc<str>, Arc<Peer>>>,
     counts: RequestCounts,
     hasher: RandomState,
@@ -80,9 +108,9 @@ pub(crate) struct PeerCounters {
     pub(crate) answered: AtomicU64,
     /// Nodes that did not answer in time, or not at all.
     pub(crate) failed: AtomicU64,
-    /// Answers that were older than what this node knows of purges.
+    /// Nodes that had not executed a purge that this node knows of.
     pub(crate) behind: AtomicU64,
-    /// Nodes that had no place, or could not reach the origin.
+    /// Nodes that had no place, or no answer of the origin.
     pub(crate) refused: AtomicU64,
     /// Requests for which the origin was asked after all.
     pub(crate) unanswered: AtomicU64,
@@ -110,7 +138,8 @@ fn stamps(config: &PeersConfig) -> [Option<SystemTime>; 3] {
 struct Peer {
     owner: Owner,
     server: Arc<Server>,
-    /// Until when it is left out.
+    timeouts: Timeouts,
+    /// Until when it is left out, because it gives no sign of life or is behind.
     left_out: Mutex<Option<Instant>>,
     /// When it was last asked whether it is there, and whether it was.
     sign_of_life: tokio::sync::Mutex<Option<(Instant, bool)>>,
@@ -124,6 +153,8 @@ enum NoAnswer {
     Behind,
     /// It has no place, or does not reach the origin.
     Refused,
+    /// The origin does not answer it in time.
+    Late,
 }
 
 impl Peers {
@@ -143,7 +174,7 @@ impl Peers {
                 current: client_config(peers)?,
             }),
             peers: peers.clone(),
-            config: config.clone(),
+            headers: config.limits.headers(),
             known: Mutex::default(),
             counts: RequestCounts::new(),
             hasher: RandomState::new(),
@@ -166,17 +197,18 @@ impl Peers {
         })
     }
 
-    /// Asks the owners of an object. `fields` has the fields for them. `None`: none of them
-    /// answers, and the origin is to be asked.
+    /// Asks the owners of an object. `fields` has the fields for them.
     pub(crate) async fn ask(
         &self,
         owned: &Owned,
         fields: &(dyn Fn() -> HeaderMap + Send + Sync),
-    ) -> Option<Response<OriginBody>> {
-        let answer = Box::pin(self.ask_owners(owned, fields)).await;
+        timeouts: &Timeouts,
+    ) -> PeerAnswer {
+        let answer = Box::pin(self.ask_owners(owned, fields, timeouts)).await;
         let counter = match answer {
-            Some(_) => &self.counters.answered,
-            None => &self.counters.unanswered,
+            PeerAnswer::Response(_) => &self.counters.answered,
+            PeerAnswer::Late => &self.counters.refused,
+            PeerAnswer::None => &self.counters.unanswered,
         };
         counter.fetch_add(1, Ordering::Relaxed);
         answer
@@ -186,33 +218,42 @@ impl Peers {
         &self,
         owned: &Owned,
         fields: &(dyn Fn() -> HeaderMap + Send + Sync),
-    ) -> Option<Response<OriginBody>> {
+        timeouts: &Timeouts,
+    ) -> PeerAnswer {
         // What this node does not know, it cannot demand.
-        let position = HeaderValue::try_from(self.fleet.position()?).ok()?;
+        let position = self.fleet.position();
+        let Some(position) = position.and_then(|text| HeaderValue::try_from(text).ok()) else {
+            return PeerAnswer::None;
+        };
         let fields = || {
             let mut fields = fields();
             fields.insert(LARDER_MIN, position.clone());
             fields
         };
         for owner in &owned.owners {
-            let Some(peer) = self.peer(owner).filter(|peer| !peer.is_left_out()) else {
+            let peer = self.peer(owner, timeouts);
+            let Some(peer) = peer.filter(|peer| !peer.is_left_out()) else {
                 continue;
             };
-            match self.ask_patiently(&peer, &owned.target, &fields).await {
-                Ok(response) => return Some(response),
+            let counter = match self.ask_patiently(&peer, &owned.target, &fields).await {
+                Ok(response) => return PeerAnswer::Response(response),
+                Err(NoAnswer::Late) => return PeerAnswer::Late,
+                // The successor owns what a node that is gone has owned, and nothing else.
                 Err(NoAnswer::Silent) => {
                     peer.leave_out();
                     self.counters.failed.fetch_add(1, Ordering::Relaxed);
+                    continue;
                 }
                 Err(NoAnswer::Behind) => {
-                    self.counters.behind.fetch_add(1, Ordering::Relaxed);
+                    peer.leave_out_until(Instant::now() + limits::PEER_BEHIND);
+                    &self.counters.behind
                 }
-                Err(NoAnswer::Refused) => {
-                    self.counters.refused.fetch_add(1, Ordering::Relaxed);
-                }
-            }
+                Err(NoAnswer::Refused) => &self.counters.refused,
+            };
+            counter.fetch_add(1, Ordering::Relaxed);
+            break;
         }
-        None
+        PeerAnswer::None
     }
 
     /// Asks again if the node is behind: it gets purges within milliseconds.
@@ -231,11 +272,13 @@ impl Peers {
         peer.ask(Method::GET, target, fields).await
     }
 
-    /// Returns a node, with the connections to it. A node with another address is another one.
-    fn peer(&self, owner: &Owner) -> Option<Arc<Peer>> {
+    /// Returns a node, with the connections to it. One with another address or other time limits is
+    /// another one.
+    fn peer(&self, owner: &Owner, timeouts: &Timeouts) -> Option<Arc<Peer>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(peer) = known.get(&owner.node)
             && peer.owner == *owner
+            && peer.timeouts == *timeouts
         {
             return Some(Arc::clone(peer));
         }
@@ -243,7 +286,7 @@ impl Peers {
             known.clear();
         }
         let tls = Arc::clone(&self.tls().current);
-        let peer = Arc::new(Peer::new(owner, &tls, &self.config)?);
+        let peer = Arc::new(Peer::new(owner, &tls, *timeouts, self.headers)?);
         known.insert(Arc::clone(&owner.node), Arc::clone(&peer));
         Some(peer)
     }
@@ -273,7 +316,9 @@ impl Peers {
     }
 
     /// Closes idle connections, and looks whether the certificates have changed.
-    pub(crate) fn sweep(&self) {
+    /// `objects`: the number that this node stores.
+    pub(crate) fn sweep(&self, objects: u64) {
+        self.counts.set_stored(objects);
         self.read_again();
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         for peer in known.values() {
@@ -283,20 +328,26 @@ impl Peers {
 }
 
 impl Peer {
-    fn new(owner: &Owner, tls: &Arc<ClientConfig>, config: &HttpConfig) -> Option<Peer> {
+    fn new(
+        owner: &Owner,
+        tls: &Arc<ClientConfig>,
+        timeouts: Timeouts,
+        headers: HeaderLimits,
+    ) -> Option<Peer> {
         // The certificate has the name; the address comes from the list of members.
         let uri = format!("https://{}:{}", owner.node, owner.address.port());
         let uri: Uri = uri.parse().ok()?;
-        let timeouts = Timeouts {
+        let of_peer = Timeouts {
             origin_connect: limits::PEER_CONNECT,
             // The node itself waits for the origin.
-            origin_response: config.timeouts.origin_response + limits::PEER_LEFT_OUT,
-            ..config.timeouts
+            origin_response: timeouts.origin_response + limits::PEER_LEFT_OUT,
+            ..timeouts
         };
-        let server = Server::new(&uri, Some(tls), timeouts, config.limits.headers())?;
+        let server = Server::new(&uri, Some(tls), of_peer, headers)?;
         Some(Peer {
             owner: owner.clone(),
             server: Arc::new(server.at(owner.address.ip())),
+            timeouts,
             left_out: Mutex::default(),
             sign_of_life: tokio::sync::Mutex::default(),
         })
@@ -311,12 +362,15 @@ impl Peer {
     }
 
     fn leave_out(&self) {
-        let mut left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
-        if left_out.is_none() {
+        if !self.is_left_out() {
             let (node, address) = (&*self.owner.node, self.owner.address);
             tracing::warn!(node, %address, "[fleet.peers]: a node does not answer: it is left out");
         }
-        *left_out = Some(Instant::now() + limits::PEER_LEFT_OUT);
+        self.leave_out_until(Instant::now() + limits::PEER_LEFT_OUT);
+    }
+
+    fn leave_out_until(&self, until: Instant) {
+        *self.left_out.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
     }
 
     /// Sends a request. While its response does not come, asks the node whether it is there.
@@ -339,28 +393,32 @@ impl Peer {
             answered = asked.as_mut() => answered,
             () = self.is_gone() => return Err(NoAnswer::Silent),
         };
-        let response: Response<ReceivedBody> = response.map_err(|failed: Failed| {
-            let node = &*self.owner.node;
-            tracing::debug!(
-                node,
-                reason = failed.reason,
-                "a node of the fleet does not answer"
-            );
-            NoAnswer::Silent
-        })?;
-        match (response.status(), response.headers().get(LARDER_PEER)) {
-            (_, Some(reason)) if *reason == BEHIND => Err(NoAnswer::Behind),
-            (
-                StatusCode::BAD_GATEWAY
-                | StatusCode::SERVICE_UNAVAILABLE
-                | StatusCode::GATEWAY_TIMEOUT,
-                _,
-            ) => Err(NoAnswer::Refused),
-            _ => {
-                let mut response = response.map(|body| OriginBody::Received(body, None));
-                response.extensions_mut().insert(FromPeer);
-                Ok(response)
+        let mut response: Response<ReceivedBody> = match response {
+            Ok(response) => response,
+            Err(failed) => return Err(self.no_answer(&failed).await),
+        };
+        let is_proven = match response.headers_mut().remove(LARDER_PEER) {
+            Some(said) if said == PROVEN => true,
+            Some(said) if said == UNPROVEN => false,
+            Some(said) if said == BEHIND => return Err(NoAnswer::Behind),
+            Some(said) if said == LATE => return Err(NoAnswer::Late),
+            _ => return Err(NoAnswer::Refused),
+        };
+        let mut response = response.map(|body| OriginBody::Received(body, None));
+        response.extensions_mut().insert(FromPeer { is_proven });
+        Ok(response)
+    }
+
+    /// Tells why there is no response. One bad response does not make a bad node.
+    async fn no_answer(&self, failed: &Failed) -> NoAnswer {
+        let (node, reason) = (&*self.owner.node, &*failed.reason);
+        tracing::debug!(node, reason, "a node of the fleet does not answer");
+        match failed.failure {
+            UpstreamFailure::Malformed | UpstreamFailure::HeadTooLarge => NoAnswer::Refused,
+            UpstreamFailure::TimedOut if self.gives_sign_of_life(Instant::now()).await => {
+                NoAnswer::Late
             }
+            _ => NoAnswer::Silent,
         }
     }
 

@@ -10,6 +10,8 @@ pub(super) struct RequestCounts {
     rows: [Box<[AtomicU8]>; 2],
     /// Requests since all counters were halved.
     requests: AtomicU64,
+    /// The number of them after which that is done again.
+    interval: AtomicU64,
 }
 
 impl RequestCounts {
@@ -22,12 +24,22 @@ impl RequestCounts {
         RequestCounts {
             rows: [row(), row()],
             requests: AtomicU64::new(0),
+            interval: AtomicU64::new(limits::PEER_COUNTS_LEAST),
         }
+    }
+
+    /// Sets the number of objects that this node stores now. An object that is requested often, but
+    /// seldom among so many, is not worth a copy.
+    pub(super) fn set_stored(&self, objects: u64) {
+        let interval = objects.saturating_mul(limits::PEER_COUNTS_HALVED);
+        let interval = interval.max(limits::PEER_COUNTS_LEAST);
+        self.interval.store(interval, Ordering::Relaxed);
     }
 
     /// Counts a request. Returns how often the object was requested, perhaps too many.
     pub(super) fn count(&self, key: u64) -> u8 {
-        if self.requests.fetch_add(1, Ordering::Relaxed) >= limits::PEER_COUNTS_HALVED {
+        let interval = self.interval.load(Ordering::Relaxed);
+        if self.requests.fetch_add(1, Ordering::Relaxed) >= interval {
             self.halve();
         }
         let mut least = u8::MAX;
@@ -57,15 +69,14 @@ mod tests {
     #[test]
     fn copies_are_kept_of_what_is_rare() {
         let counts = RequestCounts::new();
+        counts.set_stored(10_000);
         let key = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let seen: Vec<u8> = (0..8).map(|_| counts.count(key(1))).collect();
         assert_eq!(seen, [1, 2, 3, 4, 5, 6, 7, 8]);
         let others = (2..5_000).map(|number| counts.count(key(number)));
         assert!(others.filter(|count| *count > 2).count() < 5);
         for _ in 0..4 {
-            counts
-                .requests
-                .store(limits::PEER_COUNTS_HALVED, Ordering::Relaxed);
+            counts.requests.store(120_000, Ordering::Relaxed);
             counts.count(key(7_777_777));
         }
         assert!(counts.count(key(1)) <= 3);
