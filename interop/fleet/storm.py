@@ -55,7 +55,7 @@ def storm(world):
 
     begun = time.monotonic()
     purging = threading.Thread(target=purge, daemon=True)
-    with world.traffic(paths) as traffic:
+    with world.traffic(paths, grows=False) as traffic:
         purging.start()
         try:
             faults(begun + SECONDS)

@@ -92,10 +92,8 @@ pub(crate) enum CacheStatus {
 pub(crate) fn ttl(headers: &HeaderMap) -> Option<u64> {
     let last = fields::list(headers, &CACHE_STATUS).last()?;
     let last = std::str::from_utf8(last).ok()?;
-    let parameters = last.split(';').map(str::trim);
-    let seconds = parameters
-        .filter_map(|one| one.strip_prefix("ttl="))
-        .last()?;
+    let mut parameters = last.split(';').map(str::trim);
+    let seconds = parameters.find_map(|one| one.strip_prefix("ttl="))?;
     let seconds: i64 = seconds.parse().ok()?;
     Some(u64::try_from(seconds).unwrap_or(0))
 }

@@ -242,7 +242,7 @@ impl Proxy {
                     without_conditions(&mut headers);
                     set_forwarded_headers(&mut headers, target);
                     let rest = rest_of(live, target.without_client(), headers);
-                    return Ok(continued(response, rest));
+                    return Ok(continued(*response, rest));
                 }
                 PeerAnswer::Late => return Err(UpstreamFailure::TimedOut),
                 PeerAnswer::Response(_) | PeerAnswer::None => {}

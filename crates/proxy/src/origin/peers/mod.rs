@@ -71,7 +71,7 @@ pub(crate) struct FromPeer {
 /// What the nodes that own an object have said.
 pub(crate) enum PeerAnswer {
     /// A response.
-    Response(Response<OriginBody>),
+    Response(Box<Response<OriginBody>>),
     /// The origin does not answer in time.
     Late,
     /// Nothing: the origin is to be asked.
@@ -236,7 +236,7 @@ impl Peers {
                 continue;
             };
             let counter = match self.ask_patiently(&peer, &owned.target, &fields).await {
-                Ok(response) => return PeerAnswer::Response(response),
+                Ok(response) => return PeerAnswer::Response(Box::new(response)),
                 Err(NoAnswer::Late) => return PeerAnswer::Late,
                 // The successor owns what a node that is gone has owned, and nothing else.
                 Err(NoAnswer::Silent) => {
