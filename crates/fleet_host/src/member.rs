@@ -216,6 +216,7 @@ impl Fleet for FleetOfNode {
             let order = Order {
                 message,
                 waits: wait == Wait::All,
+                unacknowledged,
                 reply,
             };
             let sent = orders.try_send(order);
@@ -227,11 +228,7 @@ impl Fleet for FleetOfNode {
                         .to_owned(),
                 )
             })?;
-            let answer = answer.await.unwrap_or_else(|_| Err(stopped()));
-            if let (Some(unacknowledged), Ok(_)) = (unacknowledged, &answer) {
-                unacknowledged.end();
-            }
-            answer
+            answer.await.unwrap_or_else(|_| Err(stopped()))
         })
     }
 }

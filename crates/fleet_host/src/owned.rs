@@ -30,6 +30,7 @@ struct Place {
 
 /// A purge of this node that the log may not have. Until it has, the owner of what the purge names
 /// may not know of it, and is not asked.
+#[derive(Debug)]
 pub(crate) struct Unacknowledged {
     shared: Arc<Shared>,
     /// The object; `None` for many.
@@ -44,12 +45,7 @@ impl Unacknowledged {
             Scope::Exact(url) => Some(owner_key(&url.to_string())),
             _ => None,
         };
-        let mut recent = shared.owned.recent();
-        match key {
-            Some(key) => recent.add(key, Instant::now() + limits::INVALIDATED_KEEP),
-            None => recent.many += 1,
-        }
-        drop(recent);
+        shared.owned.recent().begin(key);
         Unacknowledged {
             shared: Arc::clone(shared),
             key,
@@ -65,41 +61,74 @@ impl Unacknowledged {
 
 impl Drop for Unacknowledged {
     fn drop(&mut self) {
-        let mut recent = self.shared.owned.recent();
-        if let Some(key) = self.key {
-            if self.is_acknowledged {
-                recent.objects.remove(&key);
-            }
-            return;
-        }
-        recent.many -= 1;
-        if !self.is_acknowledged {
-            recent.all_until = Some(Instant::now() + limits::INVALIDATED_KEEP);
-        }
+        let until = Instant::now() + limits::INVALIDATED_KEEP;
+        let until = (!self.is_acknowledged).then_some(until);
+        self.shared.owned.recent().end(self.key, until);
     }
 }
 
 /// The objects that this node has invalidated itself a moment ago. Their owner may not know it yet.
 #[derive(Debug, Default)]
 struct Recent {
-    objects: HashMap<u64, Instant>,
+    objects: HashMap<u64, Mark>,
     /// Until when nobody is asked, because there were too many.
     all_until: Option<Instant>,
     /// Purges of many objects that the log may not have: nobody is asked meanwhile.
     many: usize,
 }
 
+/// An object that is fetched from its origin for a while.
+#[derive(Debug)]
+struct Mark {
+    /// Purges of it that the log may not have.
+    pending: usize,
+    until: Instant,
+}
+
 impl Recent {
     fn add(&mut self, key: u64, until: Instant) {
-        if self.objects.len() >= limits::RECENTLY_INVALIDATED {
-            let now = Instant::now();
-            self.objects.retain(|_, until| *until > now);
+        match self.mark(key) {
+            Some(mark) => mark.until = mark.until.max(until),
+            None => self.all_until = Some(until),
         }
-        if self.objects.len() < limits::RECENTLY_INVALIDATED {
-            self.objects.insert(key, until);
-        } else {
-            self.all_until = Some(until);
+    }
+
+    /// Returns the mark of an object; `None` if there is no room for it.
+    fn mark(&mut self, key: u64) -> Option<&mut Mark> {
+        let now = Instant::now();
+        if self.objects.len() >= limits::RECENTLY_INVALIDATED && !self.objects.contains_key(&key) {
+            self.objects
+                .retain(|_, mark| mark.pending > 0 || mark.until > now);
+            if self.objects.len() >= limits::RECENTLY_INVALIDATED {
+                return None;
+            }
         }
+        let new = || Mark {
+            pending: 0,
+            until: now,
+        };
+        Some(self.objects.entry(key).or_insert_with(new))
+    }
+
+    /// Begins a purge of an object, or of many.
+    fn begin(&mut self, key: Option<u64>) {
+        match key.and_then(|key| self.mark(key)) {
+            Some(mark) => mark.pending += 1,
+            None => self.many += 1,
+        }
+    }
+
+    /// Ends it: the log has it, or the mark stays until then.
+    fn end(&mut self, key: Option<u64>, until: Option<Instant>) {
+        let mark = key.and_then(|key| self.objects.get_mut(&key));
+        if let Some(mark) = mark.filter(|mark| mark.pending > 0) {
+            mark.pending -= 1;
+            mark.until = until.unwrap_or(mark.until).max(mark.until);
+            return;
+        }
+        // There was no room for its mark.
+        self.many = self.many.saturating_sub(1);
+        self.all_until = until.or(self.all_until);
     }
 
     fn has(&mut self, key: u64, now: Instant) -> bool {
@@ -107,7 +136,7 @@ impl Recent {
             return true;
         }
         match self.objects.get(&key) {
-            Some(until) if *until > now => true,
+            Some(mark) if mark.pending > 0 || mark.until > now => true,
             Some(_) => {
                 self.objects.remove(&key);
                 false
@@ -202,5 +231,49 @@ impl Owned {
         self.invalidated
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// Failure: the acknowledgement of one purge ends the mark of another one; or a mark stays for
+    /// ever; or many marks need more and more memory.
+    #[test]
+    fn an_owner_is_asked_for_what_it_does_not_know() {
+        let (mut recent, now) = (Recent::default(), Instant::now());
+        let later = now + Duration::from_secs(60);
+        recent.begin(Some(1));
+        recent.begin(Some(1));
+        recent.end(Some(1), None);
+        assert!(recent.has(1, later) && !recent.has(2, now));
+        recent.end(Some(1), None);
+        assert!(!recent.has(1, later));
+        // The log did not take it.
+        recent.begin(Some(1));
+        recent.end(Some(1), Some(now + Duration::from_secs(30)));
+        assert!(recent.has(1, now) && !recent.has(1, later));
+        // A change by a client, and a purge that is acknowledged meanwhile.
+        recent.add(3, now + Duration::from_secs(30));
+        recent.begin(Some(3));
+        recent.end(Some(3), None);
+        assert!(recent.has(3, now) && !recent.has(3, later));
+        recent.begin(None);
+        assert!(recent.has(4, later));
+        recent.end(None, None);
+        assert!(!recent.has(4, now));
+        for key in 0..limits::RECENTLY_INVALIDATED as u64 * 2 {
+            recent.begin(Some(key));
+        }
+        assert!(
+            recent.objects.len() <= limits::RECENTLY_INVALIDATED && recent.has(u64::MAX, later)
+        );
+        for key in 0..limits::RECENTLY_INVALIDATED as u64 * 2 {
+            recent.end(Some(key), None);
+        }
+        assert_eq!(recent.many, 0);
+        assert!(!recent.has(5, later) && !recent.has(u64::MAX, now));
     }
 }

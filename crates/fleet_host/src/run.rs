@@ -7,6 +7,7 @@ use crate::files::{Change, Files, KeptPosition};
 use crate::limits;
 use crate::log_client::{LogClient, NoDescription};
 use crate::order::Order;
+use crate::owned::Unacknowledged;
 use crate::status::{Figures, Shared};
 use async_nats::{Event, Subscriber};
 use futures_util::StreamExt;
@@ -72,6 +73,8 @@ pub(crate) struct Running {
     shown_offers: u64,
     waits: Waits,
     clients: HashMap<JournalKey, Waiting>,
+    /// Purges of clients that the log may not have, if nodes share their responses.
+    unacknowledged: HashMap<Id, Unacknowledged>,
     /// The clients that wait for all nodes, with the answer so far.
     waiting: HashMap<WaitKey, (Reply, Value)>,
     done: mpsc::UnboundedSender<Done>,
@@ -121,6 +124,7 @@ impl Running {
             executed: None,
             is_settling: false,
             clients: HashMap::new(),
+            unacknowledged: HashMap::new(),
             waiting: HashMap::new(),
             done,
             is_connected: false,
@@ -244,6 +248,7 @@ impl Running {
         let Order {
             mut message,
             waits,
+            unacknowledged,
             reply,
         } = order;
         if waits && self.count_waits() >= larder_fleet::limits::WAITS {
@@ -255,7 +260,12 @@ impl Running {
         let id = self.acceptor.next_id();
         message.id = Arc::clone(&id);
         match self.acceptor.accept(clock::now(), message, &mut self.out) {
-            Ok(key) => drop(self.clients.insert(key, Waiting { id, waits, reply })),
+            Ok(key) => {
+                if let Some(unacknowledged) = unacknowledged {
+                    self.unacknowledged.insert(Arc::clone(&id), unacknowledged);
+                }
+                self.clients.insert(key, Waiting { id, waits, reply });
+            }
             // The client may have gone.
             Err(refused) => drop(reply.send(Err(Unpublished::Refused(format!(
                 "purged on this node only: {refused}"
@@ -383,6 +393,9 @@ impl Running {
             }
             Done::Acknowledged(id, sequence) => {
                 self.shared.owned.set_acknowledged(sequence);
+                if let Some(acknowledged) = self.unacknowledged.remove(&id) {
+                    acknowledged.end();
+                }
                 self.follower
                     .on_acknowledged(now, &id, sequence, &mut self.out);
                 let log = self.follower.position().map(|(log, _)| log);

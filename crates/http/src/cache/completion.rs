@@ -418,6 +418,8 @@ impl Cache {
     /// Records that the origin is asked again: its next response is later than the purges so far.
     pub(crate) fn ask_again(&self, exchange: &mut Exchange, now: Now) {
         (exchange.asked, exchange.asked_at) = (now.time, self.store.purges.now());
+        // Another cache may have sent the response before.
+        (exchange.left_at_peer, exchange.keeps_no_copy) = (None, false);
     }
 
     /// Removes the stored response that `old` is a copy of, or its successor.

@@ -105,8 +105,8 @@ pub struct Exchange {
     /// True if another cache of the operator has the response: this one admits no copy of it.
     pub(crate) keeps_no_copy: bool,
     /// The seconds for which another cache of the operator, which has sent the response, would still
-    /// have used it; `None` if the response comes from the origin just now.
-    pub(crate) left_at_peer: Option<u64>,
+    /// have used it, negative if it is stale there; `None` if it comes from the origin just now.
+    pub(crate) left_at_peer: Option<i64>,
     /// True if no client waits, because it got the stale response.
     pub(crate) in_background: bool,
     /// The stored response that would answer this request, except for its age or for a directive of

@@ -152,6 +152,7 @@ impl Cache {
                 Outcome::Failed {
                     status,
                     retry_after,
+                    is_of_origin: false,
                 },
                 outbox,
             );

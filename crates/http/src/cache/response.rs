@@ -217,6 +217,7 @@ impl Cache {
                 Outcome::Failed {
                     status,
                     retry_after,
+                    is_of_origin: true,
                 },
                 outbox,
             );

@@ -425,6 +425,7 @@ impl Cache {
             let outcome = Outcome::Failed {
                 status: StatusCode::BAD_GATEWAY,
                 retry_after: None,
+                is_of_origin: false,
             };
             self.in_flight_table.finish(lead, outcome, outbox);
         }

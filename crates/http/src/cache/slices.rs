@@ -49,6 +49,7 @@ use crate::store::stored::Stored;
 use bytes::Bytes;
 use http::header::{IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, Method};
+use larder_units::Time;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -142,9 +143,10 @@ impl Cache {
                 } else if only_if_cached {
                     return Step::Answer(self.unsatisfied(head, now));
                 } else {
-                    assembled
-                        .headers
-                        .insert(CACHE_STATUS, partial(&assembled.body.source.stored));
+                    assembled.headers.insert(
+                        CACHE_STATUS,
+                        partial(&assembled.body.source.stored, now.time),
+                    );
                 }
                 Step::Assemble(assembled)
             }
@@ -378,15 +380,9 @@ fn slice_within(at: u64, source: &Source) -> Range<u64> {
     slice.start..slice.end.min(source.sliced().length)
 }
 
-pub(crate) fn partial(stored: &Stored) -> HeaderValue {
-    let (reason, status, refusal) = (ForwardReason::Partial, None, None);
-    stored.cache_status(CacheStatus::Forwarded {
-        reason,
-        status,
-        stored: false,
-        collapsed: false,
-        refusal,
-    })
+pub(crate) fn partial(stored: &Stored, now: Time) -> HeaderValue {
+    let ttl_seconds = stored.freshness.ttl_seconds(now);
+    stored.cache_status(CacheStatus::Partial { ttl_seconds })
 }
 
 /// Returns the number of slices that are looked up before an answer begins: all, if none may be

@@ -291,9 +291,10 @@ impl Cache {
         } else if only_if_cached {
             return Err(exchange);
         } else {
-            assembled
-                .headers
-                .insert(CACHE_STATUS, partial(&assembled.body.source.stored));
+            assembled.headers.insert(
+                CACHE_STATUS,
+                partial(&assembled.body.source.stored, now.time),
+            );
         }
         Ok(TierStep::Assemble(assembled))
     }

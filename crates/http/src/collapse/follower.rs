@@ -180,10 +180,11 @@ impl Follower {
             Phase::Finished(Outcome::Failed {
                 status,
                 retry_after,
+                is_of_origin,
             }) => {
                 let forwarded = CacheStatus::Forwarded {
                     reason: self.reason,
-                    status: Some(*status),
+                    status: is_of_origin.then_some(*status),
                     stored: false,
                     collapsed: true,
                     refusal: None,

@@ -109,6 +109,8 @@ pub(crate) enum Outcome {
     Failed {
         status: StatusCode,
         retry_after: Option<HeaderValue>,
+        /// Whether the origin has answered so. Otherwise the cache itself has.
+        is_of_origin: bool,
     },
     /// The stale stored response that answered the leader. The status is the origin's, if it sent
     /// one.

@@ -62,6 +62,8 @@ pub(crate) enum CacheStatus {
     Hit { ttl_seconds: i64 },
     /// Answered from the second tier.
     TierHit { ttl_seconds: i64 },
+    /// Answered from the store in part, and with slices that the origin is asked for.
+    Partial { ttl_seconds: i64 },
     /// Answered with the origin's response, or with an error in its place.
     Forwarded {
         reason: ForwardReason,
@@ -87,15 +89,14 @@ pub(crate) enum CacheStatus {
     Unsatisfied,
 }
 
-/// Returns the seconds for which the last cache would have used the response without validation; 0
-/// for a stale one. `None` if it does not say that: it has the response from its origin.
-pub(crate) fn ttl(headers: &HeaderMap) -> Option<u64> {
+/// Returns the seconds for which the last cache would have used the response without validation,
+/// negative for a stale one. `None` if it does not say that: it has the response from its origin.
+pub(crate) fn ttl(headers: &HeaderMap) -> Option<i64> {
     let last = fields::list(headers, &CACHE_STATUS).last()?;
     let last = std::str::from_utf8(last).ok()?;
     let mut parameters = last.split(';').map(str::trim);
     let seconds = parameters.find_map(|one| one.strip_prefix("ttl="))?;
-    let seconds: i64 = seconds.parse().ok()?;
-    Some(u64::try_from(seconds).unwrap_or(0))
+    seconds.parse().ok()
 }
 
 /// Returns whether a response with this head is one of an origin, stored or new, by the member of
@@ -137,6 +138,9 @@ impl CacheStatus {
                     "; fwd={}; fwd-status=304; ttl={ttl_seconds}{detail}",
                     reason.name()
                 )
+            }
+            CacheStatus::Partial { ttl_seconds } => {
+                write!(text, "; fwd=partial; ttl={ttl_seconds}")
             }
             CacheStatus::Unsatisfied => write!(text, "; detail=only-if-cached"),
             CacheStatus::Stale {

@@ -124,8 +124,14 @@ impl Freshness {
             (None, None) => lifetime(status, headers, says, date),
             (None, Some(0)) => Duration::ZERO,
             // Counted from the receipt.
-            (Some(seconds), _) | (None, Some(seconds)) => {
-                initial_age.saturating_add(Duration::from_secs(seconds))
+            (None, Some(seconds)) => initial_age.saturating_add(Duration::from_secs(seconds)),
+            (Some(left), _) => {
+                let seconds = Duration::from_secs(left.unsigned_abs());
+                if left < 0 {
+                    initial_age.saturating_sub(seconds)
+                } else {
+                    initial_age.saturating_add(seconds)
+                }
             }
         };
         let obeys = says.ttl.is_none();

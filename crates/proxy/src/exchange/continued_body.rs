@@ -227,6 +227,11 @@ impl Body for ContinuedBody {
                             return Poll::Ready(Some(Err(error)));
                         }
                     }
+                    None if this.left.is_some_and(|left| left > 0) => {
+                        let error =
+                            BodyError::new("the rest of a body of another node is too short");
+                        return Poll::Ready(Some(Err(error)));
+                    }
                     None => return Poll::Ready(None),
                 },
                 Source::Asked(asked) => {
@@ -238,6 +243,9 @@ impl Body for ContinuedBody {
                             BodyError::new("another node has ended, and its rest is not had");
                         return Poll::Ready(Some(Err(error)));
                     };
+                    // A body without a length may end anywhere.
+                    let length = |body: &OriginBody| body.size_hint().exact();
+                    this.left = this.left.or_else(|| length(&body)?.checked_sub(skip));
                     this.source = Source::Body { body, skip };
                 }
             }

@@ -21,6 +21,14 @@ use larder_units::Time;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 
+/// Says that the origin did not answer in time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OriginIsLate;
+
+/// Why this node does not answer: the value of [`LARDER_PEER`].
+#[derive(Clone, Debug)]
+struct Refusal(HeaderValue);
+
 /// Returns the scheme and the address of the client for which another node asks.
 pub(crate) fn take_client(parts: &mut Parts) -> (&'static str, Option<IpAddr>) {
     let said = parts.headers.remove(LARDER_CLIENT);
@@ -68,24 +76,21 @@ pub(crate) fn busy() -> Response<Outgoing> {
 
 /// Marks an answer of the origin, and one that did not come in time.
 pub(crate) fn mark(proxy: &Proxy, response: &mut Response<Outgoing>) {
-    let status = response.status();
+    let refused = response.extensions_mut().remove::<Refusal>();
+    let is_late = response.extensions_mut().remove::<OriginIsLate>().is_some();
     let headers = response.headers_mut();
-    if headers
-        .get(LARDER_PEER)
-        .is_some_and(|reason| [BEHIND, BUSY].contains(reason))
-    {
-        return;
-    }
     // The origin may say what it likes.
     headers.remove(LARDER_PEER);
-    if is_of_origin(headers) {
+    if let Some(Refusal(reason)) = refused {
+        headers.insert(LARDER_PEER, reason);
+    } else if is_of_origin(headers) {
         let shards = proxy.shards();
         let since = shards
             .fleet()
             .map(|fleet| fleet.trusted_since(shards.now().time));
         let is_proven = since == Some(Time::ZERO);
         headers.insert(LARDER_PEER, if is_proven { PROVEN } else { UNPROVEN });
-    } else if status == StatusCode::GATEWAY_TIMEOUT {
+    } else if is_late {
         headers.insert(LARDER_PEER, LATE);
     }
 }
@@ -93,6 +98,6 @@ pub(crate) fn mark(proxy: &Proxy, response: &mut Response<Outgoing>) {
 fn refusal(reason: HeaderValue) -> Response<Outgoing> {
     let text = "larder: this node does not answer for the object now\n";
     let mut refusal = plain_error(StatusCode::SERVICE_UNAVAILABLE, text);
-    refusal.headers_mut().insert(LARDER_PEER, reason);
+    refusal.extensions_mut().insert(Refusal(reason));
     refusal
 }

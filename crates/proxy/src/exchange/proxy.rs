@@ -29,7 +29,7 @@ use crate::origin::origin_body::OriginBody;
 use crate::origin::peers::{Owned, PeerAnswer, Peers};
 use crate::report::observer::Observer;
 use crate::report::observers::Observers;
-use ::http::header::{AUTHORIZATION, IF_RANGE};
+use ::http::header::AUTHORIZATION;
 use ::http::{HeaderMap, Method, Response, StatusCode};
 use hyper::body::Body;
 use larder_acme_host::Certificates;
@@ -232,9 +232,9 @@ impl Proxy {
                 headers
             };
             let answer = peers.ask(owned, &peer_headers, &live.timeouts).await;
-            // A slice of a representation that the other node has not got.
+            // The other node may have another representation than the one with these slices.
             let is_other = |response: &Response<OriginBody>| {
-                response.status() == StatusCode::OK && fields().contains_key(IF_RANGE)
+                target.is_of_slices && response.status() != StatusCode::PARTIAL_CONTENT
             };
             match answer {
                 PeerAnswer::Response(response) if !is_other(&response) => {

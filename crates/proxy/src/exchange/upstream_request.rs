@@ -74,6 +74,7 @@ impl UpstreamRequest {
             trailers: accepts_trailers(&self.parts.headers),
             servers: self.parts.extensions.get().cloned(),
             owned: None,
+            is_of_slices: false,
             is_of_peer: self.is_of_peer,
             protocols: self
                 .upgrade

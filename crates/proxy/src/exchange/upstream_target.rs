@@ -39,6 +39,8 @@ pub(crate) struct UpstreamTarget {
     pub(crate) servers: Option<ServerRequests>,
     /// The other nodes of the fleet that are asked before the origin.
     pub(crate) owned: Option<Box<Owned>>,
+    /// True for slices of a representation that is known: nothing else is of use.
+    pub(crate) is_of_slices: bool,
     /// True if another node asks. It has added its client to `X-Forwarded-For` already.
     pub(crate) is_of_peer: bool,
 }
@@ -59,6 +61,7 @@ impl UpstreamTarget {
             trailers: false,
             servers: None,
             owned: None,
+            is_of_slices: self.is_of_slices,
             is_of_peer: self.is_of_peer,
         }
     }

@@ -9,6 +9,7 @@ use crate::exchange::assemble::assemble;
 use crate::exchange::fill::{Collecting, RequestPlace};
 use crate::exchange::outgoing::{Outgoing, response};
 use crate::exchange::peer_request;
+use crate::exchange::peer_request::OriginIsLate;
 use crate::exchange::proxy::file_rules::response_rules;
 use crate::exchange::upgrade::Accepted;
 use crate::exchange::upstream_request::{LiveTarget, UpstreamRequest, accepts_trailers};
@@ -55,6 +56,7 @@ impl Proxy {
     pub(crate) fn owned_target(&self, request: &UpstreamRequest) -> LiveTarget {
         let mut target = request.upstream_target();
         target.target.owned = self.owned(request);
+        target.target.is_of_slices = true;
         target
     }
 
@@ -224,6 +226,9 @@ impl Proxy {
         version: Version,
     ) -> Response<Outgoing> {
         let mut answer = self.sent(self.shards.on_failure(exchange, failure));
+        if failure == UpstreamFailure::TimedOut {
+            answer.extensions_mut().insert(OriginIsLate);
+        }
         // RFC 9110 §15.5.9 and §15.5.14: the rest of the body may still come.
         let has_rest = matches!(
             failure,
@@ -436,6 +441,8 @@ impl Proxy {
                 }
                 shards::Response::Retry(again) => {
                     exchange = again;
+                    // Another node's response did not fit.
+                    upstream_target.target.owned = None;
                     asked = self
                         .ask(
                             method.clone(),

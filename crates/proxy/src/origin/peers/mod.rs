@@ -139,10 +139,19 @@ struct Peer {
     owner: Owner,
     server: Arc<Server>,
     timeouts: Timeouts,
-    /// Until when it is left out, because it gives no sign of life or is behind.
-    left_out: Mutex<Option<Instant>>,
+    /// Until when it is left out, and why.
+    left_out: Mutex<Option<(Instant, LeftOut)>>,
     /// When it was last asked whether it is there, and whether it was.
     sign_of_life: tokio::sync::Mutex<Option<(Instant, bool)>>,
+}
+
+/// Why a node is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LeftOut {
+    /// It gives no sign of life.
+    Silent,
+    /// It has not executed a purge that this node knows of.
+    Behind,
 }
 
 /// The reason why a node gives no response.
@@ -231,10 +240,15 @@ impl Peers {
             fields
         };
         for owner in &owned.owners {
-            let peer = self.peer(owner, timeouts);
-            let Some(peer) = peer.filter(|peer| !peer.is_left_out()) else {
+            let Some(peer) = self.peer(owner, timeouts) else {
                 continue;
             };
+            match peer.left_out() {
+                Some(LeftOut::Silent) => continue,
+                // It is there, and owns the object.
+                Some(LeftOut::Behind) => break,
+                None => {}
+            }
             let counter = match self.ask_patiently(&peer, &owned.target, &fields).await {
                 Ok(response) => return PeerAnswer::Response(Box::new(response)),
                 Err(NoAnswer::Late) => return PeerAnswer::Late,
@@ -245,7 +259,7 @@ impl Peers {
                     continue;
                 }
                 Err(NoAnswer::Behind) => {
-                    peer.leave_out_until(Instant::now() + limits::PEER_BEHIND);
+                    peer.leave_out_for(LeftOut::Behind, limits::PEER_BEHIND);
                     &self.counters.behind
                 }
                 Err(NoAnswer::Refused) => &self.counters.refused,
@@ -353,24 +367,26 @@ impl Peer {
         })
     }
 
-    fn is_left_out(&self) -> bool {
+    fn left_out(&self) -> Option<LeftOut> {
         let mut left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
-        if left_out.is_some_and(|until| until <= Instant::now()) {
+        if left_out.is_some_and(|(until, _)| until <= Instant::now()) {
             *left_out = None;
         }
-        left_out.is_some()
+        left_out.map(|(_, why)| why)
     }
 
     fn leave_out(&self) {
-        if !self.is_left_out() {
+        if self.left_out() != Some(LeftOut::Silent) {
             let (node, address) = (&*self.owner.node, self.owner.address);
             tracing::warn!(node, %address, "[fleet.peers]: a node does not answer: it is left out");
         }
-        self.leave_out_until(Instant::now() + limits::PEER_LEFT_OUT);
+        self.leave_out_for(LeftOut::Silent, limits::PEER_LEFT_OUT);
     }
 
-    fn leave_out_until(&self, until: Instant) {
-        *self.left_out.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+    fn leave_out_for(&self, why: LeftOut, time: Duration) {
+        let until = Instant::now() + time;
+        let mut left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        *left_out = Some((until, why));
     }
 
     /// Sends a request. While its response does not come, asks the node whether it is there.
@@ -415,10 +431,9 @@ impl Peer {
         tracing::debug!(node, reason, "a node of the fleet does not answer");
         match failed.failure {
             UpstreamFailure::Malformed | UpstreamFailure::HeadTooLarge => NoAnswer::Refused,
-            UpstreamFailure::TimedOut if self.gives_sign_of_life(Instant::now()).await => {
-                NoAnswer::Late
-            }
-            _ => NoAnswer::Silent,
+            _ if !self.gives_sign_of_life(Instant::now()).await => NoAnswer::Silent,
+            UpstreamFailure::TimedOut => NoAnswer::Late,
+            _ => NoAnswer::Refused,
         }
     }
 
