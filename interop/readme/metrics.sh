@@ -9,9 +9,10 @@
 . "$(dirname "$0")/../nodes.sh"
 here=$(cd "$(dirname "$0")" && pwd)
 
-read -r origin https < <(free_ports 2)
+read -r origin https peers < <(free_ports 3)
 "$LARDER" origin --listen "127.0.0.1:$origin" >"$work/origin.log" 2>&1 </dev/null &
 pids[origin]=$!
+"$LARDER" fleet certificates --folder "$work/fleet" n1 >"$work/fleet.log"
 mkdir "$work/www"
 echo hello >"$work/www/hello.txt"
 configure node s3fifo <<TOML
@@ -34,7 +35,15 @@ $(tls_listener "$https")
 # Servers of a log that are away: the node has the metrics of a fleet.
 [fleet]
 name = "test"
+node = "n1"
 nats = ["nats://127.0.0.1:1"]
+invalidate = true
+
+[fleet.peers]
+listen = "127.0.0.1:$peers"
+ca = "$work/fleet/fleet-ca.pem"
+certificate = "$work/fleet/n1.pem"
+key = "$work/fleet/n1.key"
 
 # An authority that is away: the node has the metrics of certificates.
 [http.tls.acme]
