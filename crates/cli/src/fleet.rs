@@ -53,8 +53,8 @@ struct InitArgs {
 
 /// Make certificates for nodes that share their responses
 ///
-/// The nodes of a fleet ask each other by TLS with certificates of one authority, whose name is that
-/// of the node ([fleet.peers]). This command makes the authority if the folder has none, and a
+/// The nodes of a fleet ask each other by TLS with certificates of one authority, whose name is
+/// that of the node ([fleet.peers]). This command makes the authority if the folder has none, and a
 /// certificate for each node. Call it again to add nodes or to renew certificates: running nodes
 /// read changed files by themselves. The authority's key, fleet-ca.key, belongs on no node.
 #[derive(Args, Debug)]

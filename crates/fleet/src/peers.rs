@@ -67,8 +67,8 @@ impl Scored {
         }
     }
 
-    /// Returns `-weight / ln u`, where `u` is uniform in (0, 1): the highest score is that of a node
-    /// with the probability of its share in the weights.
+    /// Returns `-weight / ln u`, where `u` is uniform in (0, 1): the highest score is that of a
+    /// node with the probability of its share in the weights.
     fn score(&self, key: u64) -> f64 {
         let uniform = ((mix(key ^ self.seed) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
         -self.weight / uniform.ln()

@@ -30,8 +30,8 @@ const OF_AUTHORITY: Duration = Duration::from_secs(10 * 365 * 86_400);
 const BEFORE: Duration = Duration::from_secs(3600);
 
 /// Makes certificates for nodes of these names, for so long, into a folder: `NODE.pem` and
-/// `NODE.key`. The authority is `fleet-ca.pem` and `fleet-ca.key` there, made if it is missing; so a
-/// later call adds nodes, or renews them. Its key belongs on no node.
+/// `NODE.key`. The authority is `fleet-ca.pem` and `fleet-ca.key` there, made if it is missing; so
+/// a later call adds nodes, or renews them. Its key belongs on no node.
 ///
 /// # Errors
 /// A name that no node may have, or a file that cannot be read or written. A file of a node that is

@@ -7,7 +7,7 @@ use crate::gate::Gate;
 use crate::invalidated::Invalidated;
 use crate::limits;
 use crate::order::Order;
-use crate::owned::{Owned, Unacknowledged};
+use crate::owned::Unacknowledged;
 use crate::run::Running;
 use crate::status::{FleetSource, Logged, Shared};
 use larder_admin::StatusSource;
@@ -52,7 +52,7 @@ impl Member {
             orders: Mutex::default(),
             figures: Mutex::default(),
             invalidated: Invalidated::default(),
-            owned: Owned::default(),
+            owned: Arc::default(),
             leaves: AtomicBool::new(false),
             logged: Logged::default(),
             config: config.clone(),
@@ -203,7 +203,7 @@ impl Fleet for FleetOfNode {
         }
         let orders = self.0.orders().clone();
         let shares = config.offer.is_some();
-        let unacknowledged = shares.then(|| Unacknowledged::new(&self.0, &purge.scope));
+        let unacknowledged = shares.then(|| Unacknowledged::new(&self.0.owned, &purge.scope));
         Box::pin(async move {
             let stopped = || {
                 Unpublished::Refused(

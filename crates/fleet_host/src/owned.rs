@@ -1,7 +1,6 @@
 //! Which node is asked for an object, for requests of all threads.
 
 use crate::limits;
-use crate::status::Shared;
 use larder_fleet::{Owners, owner_key};
 use larder_http::{Scope, Url};
 use larder_proxy::Owner;
@@ -32,7 +31,7 @@ struct Place {
 /// may not know of it, and is not asked.
 #[derive(Debug)]
 pub(crate) struct Unacknowledged {
-    shared: Arc<Shared>,
+    owned: Arc<Owned>,
     /// The object; `None` for many.
     key: Option<u64>,
     is_acknowledged: bool,
@@ -40,14 +39,14 @@ pub(crate) struct Unacknowledged {
 
 impl Unacknowledged {
     /// Begins before the purge is executed here.
-    pub(crate) fn new(shared: &Arc<Shared>, scope: &Scope) -> Unacknowledged {
+    pub(crate) fn new(owned: &Arc<Owned>, scope: &Scope) -> Unacknowledged {
         let key = match scope {
             Scope::Exact(url) => Some(owner_key(&url.to_string())),
             _ => None,
         };
-        shared.owned.recent().begin(key);
+        owned.recent().begin(key);
         Unacknowledged {
-            shared: Arc::clone(shared),
+            owned: Arc::clone(owned),
             key,
             is_acknowledged: false,
         }
@@ -63,7 +62,7 @@ impl Drop for Unacknowledged {
     fn drop(&mut self) {
         let until = Instant::now() + limits::INVALIDATED_KEEP;
         let until = (!self.is_acknowledged).then_some(until);
-        self.shared.owned.recent().end(self.key, until);
+        self.owned.recent().end(self.key, until);
     }
 }
 

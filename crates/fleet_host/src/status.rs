@@ -24,7 +24,7 @@ pub(crate) struct Shared {
     pub(crate) orders: Mutex<Option<mpsc::Sender<Order>>>,
     pub(crate) figures: Mutex<Figures>,
     pub(crate) invalidated: Invalidated,
-    pub(crate) owned: Owned,
+    pub(crate) owned: Arc<Owned>,
     /// Whether the node leaves the fleet at the end of the thread.
     pub(crate) leaves: AtomicBool,
     pub(crate) logged: Logged,

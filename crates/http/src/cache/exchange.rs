@@ -104,8 +104,9 @@ pub struct Exchange {
     pub(crate) forbids_storing: bool,
     /// True if another cache of the operator has the response: this one admits no copy of it.
     pub(crate) keeps_no_copy: bool,
-    /// The seconds for which another cache of the operator, which has sent the response, would still
-    /// have used it, negative if it is stale there; `None` if it comes from the origin just now.
+    /// The seconds for which another cache of the operator, which has sent the response, would
+    /// still have used it, negative if it is stale there; `None` if it comes from the origin just
+    /// now.
     pub(crate) left_at_peer: Option<i64>,
     /// True if no client waits, because it got the stale response.
     pub(crate) in_background: bool,
@@ -261,8 +262,8 @@ impl Exchange {
     /// Takes the response for one of another cache of the same operator, which tells in its
     /// `Cache-Status` for how long it is still fresh there: it is no longer here. Both count as one
     /// cache, so the other one's `Via` goes. Without `is_proven`, the other cache may not know all
-    /// purges: the response counts as requested when it was requested there, by `Age`, so that it is
-    /// trusted no longer than there ([`Cache::trust_since`](crate::Cache::trust_since)). Call it
+    /// purges: the response counts as requested when it was requested there, by `Age`, so that it
+    /// is trusted no longer than there ([`Cache::trust_since`](crate::Cache::trust_since)). Call it
     /// before [`Cache::on_response`](crate::Cache::on_response).
     pub fn set_peer_response(&mut self, headers: &mut HeaderMap, is_proven: bool) {
         fields::remove_last_line(headers, &VIA);
@@ -287,8 +288,8 @@ impl Exchange {
         }
     }
 
-    /// Refuses to admit the response, by the host's decision. Requests that wait for it get it all the
-    /// same. Call it before [`Cache::on_response`](crate::Cache::on_response).
+    /// Refuses to admit the response, by the host's decision. Requests that wait for it get it all
+    /// the same. Call it before [`Cache::on_response`](crate::Cache::on_response).
     pub fn keep_no_copy(&mut self) {
         self.keeps_no_copy = true;
     }

@@ -40,9 +40,8 @@ pub(crate) struct ResponseDirectives {
     pub immutable: bool,
     /// Seconds from the receipt, which the host's rules state instead of the response.
     pub ttl: Option<u64>,
-    /// The seconds for which another cache of the operator would still use it, negative if it is stale
-    /// there: see
-    /// [`Exchange::set_peer_response`](crate::Exchange::set_peer_response).
+    /// The seconds for which another cache of the operator would still use it, negative if it is
+    /// stale there: see [`Exchange::set_peer_response`](crate::Exchange::set_peer_response).
     pub left: Option<i64>,
     /// True if the host's rules allow to serve it stale, whatever the effect of `s-maxage` on that.
     pub allows_stale: bool,

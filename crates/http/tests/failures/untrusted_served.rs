@@ -191,8 +191,8 @@ fn another_caches_response_counts_as_requested_now() {
     }
 }
 
-/// A response that is stale at another cache, by a soft purge or a rule, is fresh here; or one that a
-/// rule keeps longer than its origin says begins anew at each cache.
+/// A response that is stale at another cache, by a soft purge or a rule, is fresh here; or one that
+/// a rule keeps longer than its origin says begins anew at each cache.
 #[test]
 fn another_caches_response_is_fresh_again() {
     let from_peer = |status: &str, proven: bool| {

@@ -305,14 +305,8 @@ async fn accept<S, B>(
     }
     let mut failing = Failing::default();
     let begin = |(stream, peer), place, phase: &PhaseWatch| {
-        let held = (place, open.clone());
-        tokio::spawn(connect(
-            stream,
-            peer,
-            Arc::clone(&serving),
-            phase.clone(),
-            held,
-        ));
+        let (held, serving) = ((place, open.clone()), Arc::clone(&serving));
+        tokio::spawn(connect(stream, peer, serving, phase.clone(), held));
     };
     loop {
         let accepted = tokio::select! {

@@ -1,9 +1,9 @@
-//! Who the node is for the other nodes of its fleet that connect to it.
+//! The identity of the node for the other nodes of its fleet.
 
 use crate::accept::tls::Identity;
 use crate::base::error::Error;
 use crate::config::peers_config::PeersConfig;
-use crate::origin::peers::client_config;
+use crate::exchange::peers::client_config;
 use larder_acme_host::Certificates;
 use std::sync::Arc;
 

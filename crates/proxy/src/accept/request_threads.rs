@@ -8,8 +8,8 @@
 use crate::accept::certificate_watch::CertificateWatch;
 use crate::accept::listen;
 use crate::accept::listen::{Control, End, Listener};
-use crate::accept::running_listeners::Identities;
 use crate::accept::serving::Bounds;
+use crate::accept::tls::Identities;
 use crate::base::error::{Error, Problem};
 use crate::base::{limits, threads};
 use crate::exchange::observed::Observed;

@@ -4,7 +4,7 @@ use crate::accept::listen::Listener;
 use crate::accept::listeners::{Bound, ListenerKind, Listeners, configured};
 use crate::accept::request_threads::ThreadGroup;
 use crate::accept::serving::ClientSettings;
-use crate::accept::tls::Identity;
+use crate::accept::tls::Identities;
 use crate::accept::udp_sockets::UdpReaders;
 use crate::base::alt_svc::AltSvc;
 use crate::base::drain::{AcceptToken, Phase, PhaseSwitch, PhaseWatch};
@@ -19,22 +19,13 @@ use larder_host::ListenSocket;
 use larder_host::{ListenAddress, SocketFile};
 use std::net::UdpSocket;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The listeners of [`Http`](crate::Http) while it runs.
 pub(crate) struct ServedListeners {
     inner: Mutex<Inner>,
     proxy: Arc<Proxy>,
     identities: Identities,
-}
-
-/// Who the node is; each is set before the first listener that needs it is applied.
-#[derive(Clone, Default)]
-pub(crate) struct Identities {
-    /// For clients.
-    pub(crate) clients: Arc<OnceLock<Arc<Identity>>>,
-    /// For the other nodes of the fleet.
-    pub(crate) peers: Arc<OnceLock<Arc<Identity>>>,
 }
 
 #[derive(Default)]

@@ -14,7 +14,7 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ProducesTickets, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use webpki::EndEntityCert;
 
 /// The identity for new connections. It can be replaced while connections run.
@@ -22,6 +22,15 @@ pub(crate) struct Identity {
     current: RwLock<Current>,
     /// The certificates by ACME, of all configurations.
     acme: Arc<Certificates>,
+}
+
+/// The identities of the node; each is set before the first listener that needs it is applied.
+#[derive(Clone, Default)]
+pub(crate) struct Identities {
+    /// For clients.
+    pub(crate) clients: Arc<OnceLock<Arc<Identity>>>,
+    /// For the other nodes of the fleet.
+    pub(crate) peers: Arc<OnceLock<Arc<Identity>>>,
 }
 
 struct Current {

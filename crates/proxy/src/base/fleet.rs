@@ -13,12 +13,13 @@ use std::sync::Arc;
 /// A fleet: nodes that share purges by a log, and perhaps their responses (`larder-fleet-host`).
 pub trait Fleet: fmt::Debug + Send + Sync {
     /// Returns the time since which stored responses are trusted at `now`, a time of the cache
-    /// ([`Shards::now`](crate::shards::Shards::now)): [`Time::ZERO`] while the node knows all purges.
-    /// See [`larder_http::Cache::trust_since`]. It is called for each lookup, under a lock.
+    /// ([`Shards::now`](crate::shards::Shards::now)): [`Time::ZERO`] while the node knows all
+    /// purges. See [`larder_http::Cache::trust_since`]. It is called for each lookup, under a lock.
     fn trusted_since(&self, now: Time) -> Time;
 
-    /// Puts a purge into the log, so that all nodes execute it. Call it before the node itself does:
-    /// from the call on, no other node is asked for what the purge names, until the log has it.
+    /// Puts a purge into the log, so that all nodes execute it. Call it before the node itself
+    /// does: from the call on, no other node is asked for what the purge names, until the log has
+    /// it.
     fn publish<'a>(&'a self, purge: &Purge, wait: Wait) -> Publishing<'a>;
 
     /// Returns whether [`Fleet::invalidate`] gets what unsafe requests invalidate.

@@ -86,8 +86,8 @@ pub struct HttpConfig {
     /// The fleet that the node belongs to. A reload does not change it.
     #[serde(skip)]
     pub fleet: Option<Arc<dyn Fleet>>,
-    /// `[fleet.peers]`: where the node answers the other nodes of the fleet, if it does. A reload does
-    /// not change it.
+    /// `[fleet.peers]`: where the node answers the other nodes of the fleet, if it does. A reload
+    /// does not change it.
     #[serde(skip)]
     pub peers: Option<PeersConfig>,
 }

@@ -10,13 +10,13 @@ use crate::cache::shards::{
 use crate::exchange::disk_body::Reading;
 use crate::exchange::fill::{Collecting, RequestPlace};
 use crate::exchange::outgoing::Outgoing;
+use crate::exchange::peers::FromPeer;
 use crate::exchange::proxy::Proxy;
 use crate::exchange::proxy::file_rules::response_rules;
 use crate::exchange::upstream_request::LiveTarget;
 use crate::message::body::BodyError;
 use crate::message::channel_body::{Pieces, Sender};
 use crate::message::upload::Upload;
-use crate::origin::peers::FromPeer;
 use ::http::Method;
 use larder_http::{Assembly, ResponseHead, TierSlice};
 use std::collections::VecDeque;

@@ -3,7 +3,6 @@
 pub(crate) mod acme_challenge;
 pub(crate) mod assemble;
 pub(crate) mod client;
-pub(crate) mod continued_body;
 pub(crate) mod disk_body;
 pub(crate) mod fill;
 pub(crate) mod https_redirect;
@@ -11,7 +10,7 @@ pub(crate) mod live;
 pub(crate) mod max_forwards;
 pub(crate) mod observed;
 pub(crate) mod outgoing;
-pub(crate) mod peer_request;
+pub(crate) mod peers;
 pub(crate) mod proxy;
 pub(crate) mod request_rules;
 pub(crate) mod service;

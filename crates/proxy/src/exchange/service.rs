@@ -10,7 +10,7 @@ use crate::exchange::https_redirect::HttpsRedirect;
 use crate::exchange::live::LiveView;
 use crate::exchange::max_forwards;
 use crate::exchange::outgoing::{Outgoing, plain_error};
-use crate::exchange::peer_request;
+use crate::exchange::peers::peer_request;
 use crate::exchange::proxy::Proxy;
 use crate::exchange::proxy::forward::DetachOnDrop;
 use crate::exchange::request_rules::{Ruled, address_of, rule_request};

@@ -1,9 +1,9 @@
 //! The target of a request to the origin, and the fields that describe its client.
 
+use crate::exchange::peers::{LARDER_CLIENT, Owned};
 use crate::exchange::request_rules::Ruled;
 use crate::message::field_names::{X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 use crate::message::informational::Turn;
-use crate::origin::peers::{LARDER_CLIENT, Owned};
 use crate::origin::server_requests::ServerRequests;
 use ::http::header::HOST;
 use ::http::uri::PathAndQuery;

@@ -10,7 +10,6 @@ pub(crate) mod named_server;
 pub(crate) mod origin_body;
 pub(crate) mod origin_config;
 pub(crate) mod origin_http2;
-pub(crate) mod peers;
 pub(crate) mod send_timeout;
 pub(crate) mod server_requests;
 pub(crate) mod servers;

@@ -8,8 +8,9 @@ use crate::cache::shards::{Lookup, Next, OpenExchange, OpenFill, ShardAssembly, 
 use crate::exchange::assemble::assemble;
 use crate::exchange::fill::{Collecting, RequestPlace};
 use crate::exchange::outgoing::{Outgoing, response};
-use crate::exchange::peer_request;
-use crate::exchange::peer_request::OriginIsLate;
+use crate::exchange::peers::FromPeer;
+use crate::exchange::peers::peer_request;
+use crate::exchange::peers::peer_request::OriginIsLate;
 use crate::exchange::proxy::file_rules::response_rules;
 use crate::exchange::upgrade::Accepted;
 use crate::exchange::upstream_request::{LiveTarget, UpstreamRequest, accepts_trailers};
@@ -19,7 +20,6 @@ use crate::message::client_body::ClientBody;
 use crate::message::upload::Upload;
 use crate::origin::files::NotStored;
 use crate::origin::origin_body::OriginBody;
-use crate::origin::peers::FromPeer;
 use crate::origin::server_requests::ServerRequests;
 use ::http::header::{AGE, CONNECTION};
 use ::http::request::Parts;
@@ -58,6 +58,28 @@ impl Proxy {
         target.target.owned = self.owned(request);
         target.target.is_of_slices = true;
         target
+    }
+
+    /// Lets the owner of the object be asked first, if that is another node. Returns whether a copy
+    /// of its response may be stored here.
+    fn ask_owner(
+        &self,
+        exchange: &mut OpenExchange,
+        request: &UpstreamRequest,
+        target: &mut LiveTarget,
+    ) -> bool {
+        // What is not for the store is for nobody else: another node would only pass it on.
+        if exchange.may_be_stored() && request.upgrade.is_none() {
+            target.target.owned = self.owned(request);
+        }
+        let Some(owned) = &target.target.owned else {
+            return true;
+        };
+        let is_kept = owned.is_kept || exchange.is_held();
+        if !is_kept {
+            exchange.ask_as_client();
+        }
+        is_kept
     }
 
     /// Waits for another request that already asks the origin.
@@ -342,17 +364,7 @@ impl Proxy {
             Err(answer) => return (*answer, None),
         };
         let mut upstream_target = upstream_request.upstream_target();
-        // What is not for the store is for nobody else: another node would only pass it on.
-        if exchange.may_be_stored() && upstream_request.upgrade.is_none() {
-            upstream_target.target.owned = self.owned(&upstream_request);
-        }
-        let is_kept = match &upstream_target.target.owned {
-            Some(owned) => owned.is_kept || exchange.is_held(),
-            None => true,
-        };
-        if !is_kept {
-            exchange.ask_as_client();
-        }
+        let is_kept = self.ask_owner(&mut exchange, &upstream_request, &mut upstream_target);
         let mut upgrade = upstream_request.upgrade;
         let is_stream = upgrade
             .as_ref()
@@ -376,28 +388,16 @@ impl Proxy {
             )
             .await;
         loop {
-            let (mut head, body) = match asked {
+            let (head, body) = match asked {
                 Ok(response) => response.into_parts(),
                 Err(failure) => return (self.failed(exchange, failure, version), None),
             };
-            if head.extensions.remove::<NotStored>().is_some() {
-                exchange.forbid_storing();
-            }
-            let mut age = None;
-            if let Some(FromPeer { is_proven }) = head.extensions.remove() {
-                age = head.headers.get(AGE).cloned();
-                exchange.set_peer_response(&mut head.headers, is_proven);
-                if !is_kept {
-                    exchange.keep_no_copy();
-                }
-            }
-            let accepted = head.extensions.remove::<Accepted>();
-            let reason = head.extensions.remove::<ReasonPhrase>();
-            let mut head = ResponseHead {
-                status: head.status,
-                version: head.version,
-                headers: head.headers,
-            };
+            let Received {
+                mut head,
+                accepted,
+                reason,
+                age,
+            } = Received::new(head, &mut exchange, is_kept);
             if let Some(rules) = &upstream_target.target.rules {
                 rules.change_origin_response(head.status, &mut head.headers);
             }
@@ -409,9 +409,7 @@ impl Proxy {
             match reply {
                 shards::Response::Answer(answer) => return (self.sent(answer), None),
                 shards::Response::Relay(status, mut headers, fill) => {
-                    if let Some(age) = age {
-                        headers.insert(AGE, age);
-                    }
+                    headers.extend(age.map(|age| (AGE, age)));
                     if let Some((upgrade, accepted)) = upgrade.take().zip(accepted) {
                         let switching = response(status, headers, Outgoing::whole(Bytes::new()));
                         let idle = upstream_target.live.timeouts.upgrade;
@@ -441,7 +439,6 @@ impl Proxy {
                 }
                 shards::Response::Retry(again) => {
                     exchange = again;
-                    // Another node's response did not fit.
                     upstream_target.target.owned = None;
                     asked = self
                         .ask(
@@ -453,6 +450,47 @@ impl Proxy {
                         .await;
                 }
             }
+        }
+    }
+}
+
+/// The head of a response of the origin, or of another node.
+struct Received {
+    head: ResponseHead,
+    accepted: Option<Accepted>,
+    reason: Option<ReasonPhrase>,
+    /// The age of another node's response, for the client.
+    age: Option<HeaderValue>,
+}
+
+impl Received {
+    /// Tells the exchange where the response comes from. `is_kept`: a copy of another node's may be
+    /// stored.
+    fn new(
+        mut head: ::http::response::Parts,
+        exchange: &mut OpenExchange,
+        is_kept: bool,
+    ) -> Received {
+        if head.extensions.remove::<NotStored>().is_some() {
+            exchange.forbid_storing();
+        }
+        let mut age = None;
+        if let Some(FromPeer { is_proven }) = head.extensions.remove() {
+            age = head.headers.get(AGE).cloned();
+            exchange.set_peer_response(&mut head.headers, is_proven);
+            if !is_kept {
+                exchange.keep_no_copy();
+            }
+        }
+        Received {
+            accepted: head.extensions.remove(),
+            reason: head.extensions.remove(),
+            head: ResponseHead {
+                status: head.status,
+                version: head.version,
+                headers: head.headers,
+            },
+            age,
         }
     }
 }

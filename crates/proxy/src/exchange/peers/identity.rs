@@ -1,4 +1,4 @@
-//! Who a node is for the other nodes of its fleet, and whom it believes.
+//! The certificates of a node that asks others of its fleet, and those that it believes.
 
 use crate::base::error::{Error, Problem};
 use crate::config::peers_config::PeersConfig;

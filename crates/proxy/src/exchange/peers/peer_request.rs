@@ -1,7 +1,7 @@
 //! Requests of other nodes of the fleet, to the one that owns the object.
 //!
 //! The node that asks has applied the rules to its client: who may ask, how often, what the origin
-//! is told, and what the client gets. Here they only say under which URL a response is stored, for
+//! learns, and what the client gets. Here they only say under which URL a response is stored, for
 //! how long, and from which origin it comes. The response leaves before the rules for clients, so
 //! that each of them is applied once.
 //!
@@ -9,10 +9,10 @@
 //! itself, and it is no answer: the other node asks the origin then.
 
 use crate::exchange::outgoing::{Outgoing, plain_error};
-use crate::exchange::proxy::Proxy;
-use crate::origin::peers::{
+use crate::exchange::peers::{
     BEHIND, BUSY, LARDER_CLIENT, LARDER_MIN, LARDER_PEER, LATE, PROVEN, UNPROVEN,
 };
+use crate::exchange::proxy::Proxy;
 use ::http::request::Parts;
 use ::http::{HeaderValue, Method, Response, StatusCode};
 use bytes::Bytes;

@@ -1,8 +1,8 @@
 //! A body of another node that goes on from the origin if that node ends meanwhile.
 //!
-//! The rest is asked for by `Range` with `If-Range` (RFC 9110, sections 13.1.5 and 14.2), once. So it
-//! needs a strong entity tag, unless nothing has been received yet: then the same tag, or the same
-//! time of change and length, are enough.
+//! The rest is asked for by `Range` with `If-Range` (RFC 9110, sections 13.1.5 and 14.2), once. So
+//! it needs a strong entity tag, unless nothing has been received yet: then the same tag, or the
+//! same time of change and length, are enough.
 
 use crate::message::body::BodyError;
 use crate::origin::origin_body::OriginBody;

@@ -6,9 +6,11 @@
 //! request never fails for want of a node. An error that another node has made itself is no answer
 //! either: [`LARDER_PEER`] marks the others.
 //!
-//! A node that was asked by another one asks no third one: `exchange/peer_request.rs` has its side.
+//! A node that was asked by another one asks no third one: `peer_request.rs` has its side.
 
+pub(crate) mod continued_body;
 mod identity;
+pub(crate) mod peer_request;
 mod request_counts;
 
 pub(crate) use identity::client_config;
@@ -20,10 +22,10 @@ use crate::base::limits;
 use crate::base::timeouts::Timeouts;
 use crate::config::http_config::HttpConfig;
 use crate::config::peers_config::PeersConfig;
+use crate::exchange::peers::request_counts::RequestCounts;
 use crate::message::upload::Upload;
 use crate::origin::connections::{Failed, ReceivedBody, Server};
 use crate::origin::origin_body::OriginBody;
-use crate::origin::peers::request_counts::RequestCounts;
 use ::http::uri::{PathAndQuery, Uri};
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
 use foldhash::HashMap;
@@ -58,7 +60,7 @@ pub(crate) const BEHIND: HeaderValue = HeaderValue::from_static("behind");
 /// The node has no place for another request.
 pub(crate) const BUSY: HeaderValue = HeaderValue::from_static("busy");
 
-/// The node has waited for the origin in vain.
+/// The origin has not answered the node in time.
 pub(crate) const LATE: HeaderValue = HeaderValue::from_static("late");
 
 /// Says that a response comes from another node.
