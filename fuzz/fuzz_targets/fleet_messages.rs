@@ -99,7 +99,7 @@ impl Node {
 fuzz_target!(|bytes: &[u8]| {
     let (mut now, mut out) = (Time::from_secs(1), Outbox::new());
     let mut node = Node {
-        members: Members::new("n1"),
+        members: Members::new("n1", None),
         waits: Waits::new("n1"),
         waiting: Vec::new(),
         said: [None; 2],

@@ -8,9 +8,10 @@ deploy=$here/../../deploy
 
 promtool check rules "$deploy/prometheus/alerts.yml"
 
-read -r origin prometheus https < <(free_ports 3)
+read -r origin prometheus https peers < <(free_ports 4)
 "$LARDER" origin --listen "127.0.0.1:$origin" >"$work/origin.log" 2>&1 </dev/null &
 pids[origin]=$!
+"$LARDER" fleet certificates --folder "$work/fleet" n1 >"$work/fleet.log"
 mkdir "$work/www"
 configure node lru <<TOML
 [http.disk]
@@ -25,7 +26,15 @@ $(tls_listener "$https")
 # An authority that is away: the node has the metrics of certificates.
 [fleet]
 name = "test"
+node = "n1"
 nats = ["nats://127.0.0.1:1"]
+invalidate = true
+
+[fleet.peers]
+listen = "127.0.0.1:$peers"
+ca = "$work/fleet/fleet-ca.pem"
+certificate = "$work/fleet/n1.pem"
+key = "$work/fleet/n1.key"
 
 [http.tls.acme]
 hosts = ["larder.test"]
