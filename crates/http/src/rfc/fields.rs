@@ -194,8 +194,8 @@ pub fn remove_last_line(headers: &mut HeaderMap, name: &HeaderName) {
     }
 }
 
-/// Removes what [`Exchange::upstream_headers`](crate::Exchange::upstream_headers) says of this cache,
-/// in a request to another cache of the same operator: both count as one.
+/// Removes what [`Exchange::upstream_headers`](crate::Exchange::upstream_headers) says of this
+/// cache, in a request to another cache of the same operator: both count as one.
 pub fn remove_own_hop(headers: &mut HeaderMap) {
     remove_last_line(headers, &VIA);
     remove_last_line(headers, &CDN_LOOP);
