@@ -9,6 +9,7 @@ use http::Uri;
 use http_body_util::BodyExt;
 use larder_replay::Trace;
 use std::cell::RefCell;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::task::LocalSet;
@@ -29,6 +30,8 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 pub struct Plan {
     /// `http://HOST[:PORT][/PATH]`, or `https://`.
     pub url: Uri,
+    /// Where to connect to, whatever `url` says.
+    pub connect: Option<SocketAddr>,
     /// How an `https://` server is verified.
     pub tls: TlsArgs,
     /// The number of connections.
@@ -46,10 +49,10 @@ pub struct Plan {
 /// # Errors
 /// If the URL is invalid, no server answers there, or the trace cannot be read.
 pub fn drive(plan: &Plan, trace: Option<Trace>, progress: &Progress) -> Result<Report, Failure> {
-    let dialer = Dialer::new(&plan.url, &plan.tls)?;
+    let dialer = Dialer::new(&plan.url, plan.connect, &plan.tls)?;
     let wrong = |error: String| {
-        let authority = dialer.authority();
-        Failure::runtime(format!("cannot reach {authority}: {error}"))
+        let server = dialer.server();
+        Failure::runtime(format!("cannot reach {server}: {error}"))
     };
     let shared = Rc::new(Shared {
         dialer: Dialer::clone(&dialer),
@@ -265,7 +268,7 @@ mod tests {
             insecure: true,
             ..TlsArgs::default()
         };
-        let dialer = Dialer::new(&url.parse().unwrap(), &accepts_any).unwrap();
+        let dialer = Dialer::new(&url.parse().unwrap(), None, &accepts_any).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()

@@ -45,6 +45,8 @@ pub struct TlsArgs {
 pub(super) struct Dialer {
     authority: String,
     address: SocketAddr,
+    /// Whether the address is that of the name.
+    is_by_name: bool,
     host: HeaderValue,
     tls: Option<(TlsConnector, ServerName<'static>)>,
 }
@@ -56,11 +58,15 @@ pub(super) enum Sender {
 }
 
 impl Dialer {
-    /// Resolves the server of a URL.
+    /// Resolves the server of a URL, unless it is told where to `connect` to.
     ///
     /// # Errors
     /// It is no URL of a server, its name has no address, or certificates cannot be read.
-    pub(super) fn new(url: &Uri, args: &TlsArgs) -> Result<Dialer, Failure> {
+    pub(super) fn new(
+        url: &Uri,
+        connect: Option<SocketAddr>,
+        args: &TlsArgs,
+    ) -> Result<Dialer, Failure> {
         let (authority, is_secure) = match (url.scheme_str(), url.authority()) {
             (Some("http"), Some(authority)) => (authority, false),
             (Some("https"), Some(authority)) => (authority, true),
@@ -74,13 +80,10 @@ impl Dialer {
             .port_u16()
             .unwrap_or(if is_secure { 443 } else { 80 });
         let host = authority.host().trim_matches(['[', ']']);
-        let mut addresses = (host, port).to_socket_addrs().map_err(|error| {
-            let error = larder_units::system_message(&error);
-            Failure::runtime(format!("cannot reach {authority}: {error}"))
-        })?;
-        let address = addresses
-            .next()
-            .ok_or_else(|| Failure::runtime(format!("{authority} has no address")))?;
+        let address = match connect {
+            Some(address) => address,
+            None => resolve(host, port)?,
+        };
         let tls = if is_secure {
             let name = ServerName::try_from(host.to_owned())
                 .map_err(|error| Failure::usage(format!("{authority}: {error}")))?;
@@ -93,14 +96,20 @@ impl Dialer {
         Ok(Dialer {
             authority: authority.to_string(),
             address,
+            is_by_name: connect.is_none(),
             host,
             tls,
         })
     }
 
-    /// Returns the server as the URL names it.
-    pub(super) fn authority(&self) -> &str {
-        &self.authority
+    /// Returns the server as the URL names it, and where it is if that is not by its name.
+    pub(super) fn server(&self) -> String {
+        let (authority, address) = (&self.authority, self.address);
+        if self.is_by_name {
+            authority.clone()
+        } else {
+            format!("{authority} at {address}")
+        }
     }
 
     /// Opens a connection.
@@ -124,6 +133,15 @@ impl Dialer {
             by_http1(stream).await
         }
     }
+}
+
+fn resolve(host: &str, port: u16) -> Result<SocketAddr, Failure> {
+    let mut addresses = (host, port).to_socket_addrs().map_err(|error| {
+        let error = larder_units::system_message(&error);
+        Failure::runtime(format!("cannot reach {host}:{port}: {error}"))
+    })?;
+    let address = addresses.next();
+    address.ok_or_else(|| Failure::runtime(format!("{host}:{port} has no address")))
 }
 
 async fn by_http1(
@@ -261,7 +279,7 @@ mod tests {
             ("http://[::1]/", "[::1]:80"),
             ("http://127.0.0.1:81", "127.0.0.1:81"),
         ] {
-            let dialer = Dialer::new(&url.parse().unwrap(), &TlsArgs::default());
+            let dialer = Dialer::new(&url.parse().unwrap(), None, &TlsArgs::default());
             let dialer = dialer.unwrap_or_else(|failure| panic!("{url}: {}", failure.message));
             assert_eq!(dialer.address.to_string(), address);
         }

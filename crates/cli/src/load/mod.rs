@@ -20,6 +20,7 @@ use crate::replay::progress::Progress;
 use clap::Args;
 use http::Uri;
 use larder_units::parse_duration;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -42,6 +43,11 @@ pub struct LoadArgs {
 
     #[command(flatten)]
     tls: TlsArgs,
+
+    /// Connect to this address, such as 127.0.0.1:8080, whatever server URL names: the cache still
+    /// gets the name
+    #[arg(long, value_name = "ADDRESS")]
+    connect: Option<SocketAddr>,
 
     /// Connections; each requests the next object after it has received the one before
     #[arg(long, short, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=5000))]
@@ -70,6 +76,7 @@ pub fn run(args: LoadArgs) -> Result<(), Failure> {
     let endless = args.trace.is_none() && args.requests.is_none();
     let plan = Plan {
         url: args.url,
+        connect: args.connect,
         tls: args.tls,
         connections: usize::from(args.connections),
         requests: args.requests,
@@ -100,6 +107,7 @@ mod tests {
     fn plan(url: String, connections: usize) -> Plan {
         Plan {
             url: url.parse().unwrap(),
+            connect: None,
             tls: TlsArgs::default(),
             connections,
             requests: None,
@@ -168,6 +176,27 @@ mod tests {
             (&report["requests"], &report["hits"]),
             (&json!(700), &json!(700))
         );
+        node.stop();
+        origin.stop();
+    }
+
+    /// Failure: a load for one site of a cache is stored for another, or looks the site up.
+    #[test]
+    fn a_name_is_asked_for_at_another_address() {
+        let origin = OriginServer::start(([127, 0, 0, 1], 0).into(), 1).unwrap();
+        let node = cache(&origin, ByteSize::from_mib(1));
+        let drive = |site: &str| {
+            let plan = Plan {
+                connect: node.local_addr(),
+                requests: Some(10),
+                ..plan(format!("http://{site}/100/1"), 1)
+            };
+            drive(&plan, None, &Progress::new(1.0)).unwrap().json()
+        };
+        for site in ["a.invalid", "b.invalid:81", "c.invalid"] {
+            assert_eq!(drive(site)["hits"], 9, "{site}");
+        }
+        assert_eq!(drive("b.invalid:81")["hits"], 10);
         node.stop();
         origin.stop();
     }

@@ -32,7 +32,7 @@ impl RequestCounts {
     /// seldom among so many, is not worth a copy.
     pub(super) fn set_stored(&self, objects: u64) {
         let interval = objects.saturating_mul(limits::PEER_COUNTS_HALVED);
-        let interval = interval.max(limits::PEER_COUNTS_LEAST);
+        let interval = interval.clamp(limits::PEER_COUNTS_LEAST, limits::PEER_COUNTERS as u64);
         self.interval.store(interval, Ordering::Relaxed);
     }
 
@@ -76,7 +76,7 @@ mod tests {
         let others = (2..5_000).map(|number| counts.count(key(number)));
         assert!(others.filter(|count| *count > 2).count() < 5);
         for _ in 0..4 {
-            counts.requests.store(120_000, Ordering::Relaxed);
+            counts.requests.store(20_000, Ordering::Relaxed);
             counts.count(key(7_777_777));
         }
         assert!(counts.count(key(1)) <= 3);
@@ -84,5 +84,18 @@ mod tests {
             counts.count(key(1));
         }
         assert_eq!(counts.count(key(1)), u8::MAX);
+    }
+
+    /// Failure: a node that stores millions of objects keeps copies of what it was asked for once,
+    /// because objects share their counters.
+    #[test]
+    fn a_large_node_keeps_no_copy_of_what_is_rare() {
+        let counts = RequestCounts::new();
+        counts.set_stored(50_000_000);
+        let key = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let kept = (0..2_000_000).filter(|number| counts.count(key(*number)) >= 8);
+        assert_eq!(kept.count(), 0);
+        let hot = (0..200_000).filter(|number| counts.count(key(number % 20_000)) >= 8);
+        assert!(hot.count() > 20_000);
     }
 }
