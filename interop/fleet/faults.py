@@ -62,6 +62,8 @@ def member_lost(world):
     ended = time.monotonic()
     assert (fleet["members"], fleet["applied"], fleet["lost"]) == (2, 2, [hanging.name]), fleet
     assert node.fleet()["lost"] == [hanging.name]
+    code, page, error = node.overview("status")
+    assert (code, page["lost"], len(page["nodes"])) == (3, [hanging.name], 2) and hanging.name in error, (code, page, error)
     again = time.monotonic()
     fleet = node.purged_by_all(tag="nothing")
     at_once = time.monotonic() - again

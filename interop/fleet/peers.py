@@ -52,6 +52,33 @@ def shared(world):
     return f"{unanswered} went to the origin instead; {percentiles(seconds)}"
 
 
+def overview(world):
+    """larder fleet: each node lists all of them, and names the owner that is asked indeed"""
+    names = [node.name for node in world.nodes]
+    for node in world.nodes:
+        # A new node hears from each within two seconds.
+        wait_for(f"{node.name} hears how the others stand", lambda: all(one["state"] == "following" for one in node.fleet()["nodes"]))
+        code, page, error = node.overview("status")
+        told = {one["node"]: one for one in page["nodes"]}
+        assert code == 0 and sorted(told) == sorted(names), (code, page, error)
+        for other in world.nodes:
+            assert told[other.name]["state"] == "following", told
+            assert told[other.name]["address"] == f"127.0.0.1:{other.peer}", told
+    owned = dict.fromkeys(names, 0)
+    for number in range(30):
+        path = f"/v/overview/{number}"
+        owners = {node.overview("owner", url(path))[1][0]["owner"] for node in world.nodes}
+        assert len(owners) == 1, owners
+        owner = next(node for node in world.nodes if node.name in owners)
+        before = peers(owner)["received"]
+        other = next(node for node in world.nodes if node is not owner)
+        assert other.get(path).version == 1
+        assert peers(owner)["received"] == before + 1, f"{owner.name} does not own {path}"
+        owned[owner.name] += 1
+    assert all(owned.values()), owned
+    return owned
+
+
 def collapsed(world):
     """20 clients at each node ask for one new URL at once: the origin gets it once"""
     path = "/v/collapsed/1"
@@ -224,6 +251,8 @@ def upgraded(world):
     node.start()
     world.wait_following()
     wait_for_peers(world)
+    # For a moment, two processes had its name.
+    assert not any(one["two_nodes"] for other in world.nodes for one in other.fleet()["nodes"])
     return figures
 
 
@@ -429,6 +458,6 @@ def renewed(world):
         assert ask_as(node, context, Larder_Min=f"1 {node.fleet()['log']}")[0] == 200
 
 
-SCENARIOS = [shared, collapsed, copies, aged, purged, changed, softly, authorized, origin_refuses, origin_gone, purged_under_load]
+SCENARIOS = [overview, shared, collapsed, copies, aged, purged, changed, softly, authorized, origin_refuses, origin_gone, purged_under_load]
 # After the last one, nobody is asked for 30 s.
 SCENARIOS += [strangers, log_away, killed, broken, hanging, upgraded, renewed, purged_alone]

@@ -371,6 +371,13 @@ key = "{certificates}/{name}.key"
     def fleet(self):
         return self.status()["fleet"]
 
+    def overview(self, *words):
+        """Returns the exit status of `larder fleet WORDS` about this node, its page and its errors."""
+        command = [LARDER, "fleet", *words, "--json", "--admin", f"127.0.0.1:{self.admin}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+        assert done.stdout, done.stderr
+        return done.returncode, json.loads(done.stdout), done.stderr
+
     def purge(self, **order):
         """Returns the status and the answer: an object, or what a client is told."""
         headers = {"Authorization": f"Bearer {TOKEN}"}

@@ -8,7 +8,8 @@ pub struct Failure {
     /// One line that names the object, the place and the remedy.
     pub message: String,
     /// The exit status: 2 for wrong arguments or configuration, 1 for a failure at run time, 130 if
-    /// a signal ended the command, 3 if not all nodes have executed a purge.
+    /// a signal ended the command, 3 if not all nodes of a fleet have executed a purge or follow
+    /// their log.
     pub code: u8,
 }
 

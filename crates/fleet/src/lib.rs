@@ -96,12 +96,12 @@ pub use follower::{
     Follower, FollowerConfig, FollowerCounters, FollowerState, LogDescription, ReadAnswer,
 };
 pub use ids::{Id, Ids};
-pub use members::Members;
+pub use members::{Member, Members};
 pub use message::{Body, LogEntry, Message, MessageError, Publication, is_name};
-pub use note::{DELETED, Note, OPERATION, Position, Word, members_bucket};
+pub use note::{DELETED, Lease, Note, OPERATION, Position, Standing, Word, members_bucket};
 pub use outbox::{
     Action, Answer, JournalAction, JournalKey, Journaled, Kept, Mark, Outbox, ReadFrom,
     StaleReason, Token, WaitKey, Waited,
 };
-pub use peers::{Owners, Peer, PeerOffer, is_peer_name, owner_key};
+pub use peers::{Owners, Peer, PeerOffer, by_ownership, is_peer_name, owner_key};
 pub use waits::Waits;

@@ -102,6 +102,14 @@ pub const RENEW_GAP: Duration = Duration::from_secs(4);
 /// The bucket of leases is read again after this. Renewals are heard without it.
 pub const LEASES_AGAIN: Duration = Duration::from_secs(30);
 
+/// A node that has lost its fleet, or follows it again, renews its lease after so long, so that
+/// others learn of it.
+pub const RENEW_SOON: Duration = Duration::from_millis(200);
+
+/// Two processes renew the lease of one name by turns for so long: they are two nodes. The two of
+/// an upgrade do so for less.
+pub const TURNS: Duration = Duration::from_secs(30);
+
 /// Names of nodes in a list. A fleet of 1,000 nodes has room for three restarts under new names.
 pub const MEMBERS: usize = 4096;
 

@@ -2,7 +2,7 @@
 
 use crate::limits;
 use crate::message::is_name;
-use crate::note::{Note, Word};
+use crate::note::{Lease, Note, Standing, Word};
 use crate::outbox::{Action, Outbox};
 use crate::peers::{Owners, PeerOffer};
 use larder_units::Time;
@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub struct Members {
     node: String,
-    /// What the node offers to the others.
-    offer: Option<PeerOffer>,
+    /// What the node says of itself.
+    says: Lease,
     /// The leases of the other nodes.
-    heard: BTreeMap<String, Lease>,
+    heard: BTreeMap<String, Heard>,
     /// Nodes whose lease ended without a word, and when.
     lost: BTreeMap<String, Time>,
     /// When the node heard its own renewal, the first time on this connection and the last time.
@@ -31,24 +31,86 @@ pub struct Members {
     next_read: Time,
     /// Counts the changes of what the nodes offer.
     offer_changes: u64,
+    /// The processes that renew its lease.
+    voices: Voices,
 }
 
 /// The lease of another node.
 #[derive(Debug)]
-struct Lease {
+struct Heard {
     /// When it was last renewed.
     renewed: Time,
-    /// What the node offers.
-    offer: Option<PeerOffer>,
+    says: Lease,
+    voices: Voices,
+}
+
+/// The processes that renew the lease of one name. An upgrade and a restart have another process
+/// from a moment on; two nodes of one name renew it by turns.
+#[derive(Debug, Default)]
+struct Voices {
+    /// The process that was heard last, and when.
+    last: Option<(String, Time)>,
+    /// The one before it, and when.
+    before: Option<(String, Time)>,
+    /// Since when they take turns, and their last turn.
+    turns: Option<(Time, Time)>,
+}
+
+impl Voices {
+    fn hear(&mut self, now: Time, says: &Lease) {
+        let Some(standing) = &says.standing else {
+            // An earlier version does not tell.
+            return;
+        };
+        let instance = &standing.instance;
+        let is_recent = |at: Time| now.since(at) <= limits::LEASE;
+        if let Some((last, at)) = &mut self.last
+            && last == instance
+        {
+            *at = now;
+            return;
+        }
+        let is_turn = |voice: &(String, Time)| voice.0 == *instance && is_recent(voice.1);
+        if self.before.as_ref().is_some_and(is_turn) {
+            let turns = self.turns.filter(|(_, last)| is_recent(*last));
+            self.turns = Some((turns.map_or(now, |(first, _)| first), now));
+        }
+        self.before = self.last.replace((instance.clone(), now));
+    }
+
+    /// Returns whether there are two nodes.
+    fn are_two(&self, now: Time) -> bool {
+        self.turns.is_some_and(|(first, last)| {
+            last.since(first) >= limits::TURNS && now.since(last) <= limits::LEASE
+        })
+    }
+}
+
+/// A node of the fleet, as [`Members::list`] shows it.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Its name.
+    pub node: String,
+    /// What it says of itself.
+    pub says: Lease,
+    /// When it was last heard; `None` for the node itself.
+    pub renewed: Option<Time>,
+    /// Whether there are two nodes of this name. Both count as one, so a purge may seem executed
+    /// that one of them has not.
+    pub are_two: bool,
 }
 
 impl Members {
     /// Creates the list of a node of this name, which knows only itself, and offers this to the
     /// others.
     pub fn new(node: &str, offer: Option<PeerOffer>) -> Members {
+        let says = Lease {
+            offer,
+            standing: None,
+        };
         Members {
             node: node.to_owned(),
-            offer,
+            says,
             heard: BTreeMap::new(),
             lost: BTreeMap::new(),
             own: None,
@@ -57,7 +119,18 @@ impl Members {
             next_renewal: Time::ZERO,
             next_read: Time::ZERO,
             offer_changes: 1,
+            voices: Voices::default(),
         }
+    }
+
+    /// Sets how the node stands, which its next renewal tells. It comes soon if the node has lost
+    /// its fleet or follows it again.
+    pub fn set_standing(&mut self, now: Time, standing: Standing) {
+        let before = self.says.standing.as_ref();
+        if before.is_none_or(|before| before.is_sound() != standing.is_sound()) {
+            self.next_renewal = self.next_renewal.min(now + limits::RENEW_SOON);
+        }
+        self.says.standing = Some(standing);
     }
 
     /// Takes note that the host subscribes to the notes, from now on.
@@ -77,13 +150,19 @@ impl Members {
     /// Takes a note of a node about its lease.
     pub fn on_note(&mut self, now: Time, note: &Note) {
         match &note.word {
-            Word::Lease(_) if note.node == self.node => self.hear_own(now),
-            Word::Lease(offer) => self.hear(now, &note.node, offer.clone()),
+            Word::Lease(says) if note.node == self.node => {
+                self.voices.hear(now, says);
+                if self.is_own(says) {
+                    self.hear_own(now);
+                }
+            }
+            Word::Lease(says) => self.hear(now, &note.node, says.clone()),
             // Another process of this node has stopped.
             Word::Left if note.node == self.node => {}
             Word::Left => {
                 let left = self.heard.remove(&note.node);
-                self.offer_changes += u64::from(left.is_some_and(|lease| lease.offer.is_some()));
+                self.offer_changes +=
+                    u64::from(left.is_some_and(|heard| heard.says.offer.is_some()));
                 self.lost.remove(&note.node);
             }
             Word::Wait(_) | Word::Applied(_) => {}
@@ -101,7 +180,7 @@ impl Members {
         for name in names {
             if name != self.node && !self.heard.contains_key(&name) {
                 // Its next renewal says what it offers.
-                self.hear(now, &name, None);
+                self.hear(now, &name, Lease::default());
             }
         }
     }
@@ -113,7 +192,7 @@ impl Members {
         }
         if self.next_renewal <= now {
             self.next_renewal = now + limits::RENEW;
-            out.push(Action::Say(self.note(Word::Lease(self.offer.clone()))));
+            out.push(Action::Say(self.note(Word::Lease(self.says.clone()))));
         }
         if self.next_read <= now {
             self.next_read = now + limits::LEASES_AGAIN;
@@ -165,6 +244,23 @@ impl Members {
         self.connected && self.is_read && hears
     }
 
+    /// Returns the nodes with a live lease, this one first.
+    pub fn list(&self, now: Time) -> impl Iterator<Item = Member> {
+        let own = Member {
+            node: self.node.clone(),
+            says: self.says.clone(),
+            renewed: None,
+            are_two: self.voices.are_two(now),
+        };
+        let others = self.heard.iter().map(move |(node, heard)| Member {
+            node: node.clone(),
+            says: heard.says.clone(),
+            renewed: Some(heard.renewed),
+            are_two: heard.voices.are_two(now),
+        });
+        std::iter::once(own).chain(others)
+    }
+
     /// Returns a number that changes with [`Members::owners`].
     pub fn offer_changes(&self) -> u64 {
         self.offer_changes
@@ -173,8 +269,8 @@ impl Members {
     /// Returns the nodes that share their responses with this one.
     pub fn owners(&self) -> Owners {
         let offers = self.heard.iter();
-        let offers = offers.filter_map(|(node, lease)| Some((&**node, lease.offer.as_ref()?)));
-        Owners::new(&self.node, self.offer.as_ref(), offers)
+        let offers = offers.filter_map(|(node, heard)| Some((&**node, heard.says.offer.as_ref()?)));
+        Owners::new(&self.node, self.says.offer.as_ref(), offers)
     }
 
     fn note(&self, word: Word) -> Note {
@@ -184,14 +280,27 @@ impl Members {
         }
     }
 
-    fn hear(&mut self, now: Time, name: &str, offer: Option<PeerOffer>) {
+    /// Returns whether this process has sent it, as far as it says.
+    fn is_own(&self, says: &Lease) -> bool {
+        match (&says.standing, &self.says.standing) {
+            (Some(said), Some(own)) => said.instance == own.instance,
+            _ => true,
+        }
+    }
+
+    fn hear(&mut self, now: Time, name: &str, says: Lease) {
         let known = self.heard.get(name);
         if is_name(name) && (known.is_some() || self.heard.len() < limits::MEMBERS) {
-            let before = known.and_then(|lease| lease.offer.as_ref());
-            self.offer_changes += u64::from(before != offer.as_ref());
+            let before = known.and_then(|heard| heard.says.offer.as_ref());
+            self.offer_changes += u64::from(before != says.offer.as_ref());
             self.lost.remove(name);
-            let renewed = now;
-            self.heard.insert(name.to_owned(), Lease { renewed, offer });
+            let heard = self.heard.entry(name.to_owned()).or_insert_with(|| Heard {
+                renewed: now,
+                says: Lease::default(),
+                voices: Voices::default(),
+            });
+            heard.voices.hear(now, &says);
+            (heard.renewed, heard.says) = (now, says);
         }
     }
 
@@ -201,14 +310,14 @@ impl Members {
         if now.since(last) > limits::RENEW_GAP {
             // Nodes may have come that it did not hear.
             first = now;
-            for lease in self.heard.values_mut() {
-                lease.renewed = now;
+            for heard in self.heard.values_mut() {
+                heard.renewed = now;
             }
         }
         self.own = Some((first, now));
-        let has_ended = |_: &String, lease: &mut Lease| now.since(lease.renewed) > limits::LEASE;
-        for (name, lease) in self.heard.extract_if(.., has_ended) {
-            self.offer_changes += u64::from(lease.offer.is_some());
+        let has_ended = |_: &String, heard: &mut Heard| now.since(heard.renewed) > limits::LEASE;
+        for (name, heard) in self.heard.extract_if(.., has_ended) {
+            self.offer_changes += u64::from(heard.says.offer.is_some());
             self.lost.insert(name, now);
         }
         self.lost

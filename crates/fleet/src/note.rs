@@ -3,6 +3,7 @@
 //! | subject | payload | says |
 //! | --- | --- | --- |
 //! | `$KV.larder_FLEET_members.NODE` | `{"v":1}` | the node is there, for [`limits::LEASE`] |
+//! | the same | `{"v":1,"instance":"…","version":"0.1.0","state":"following","applied":66,"behind":0}` | it also tells how it stands |
 //! | the same | `{"v":1,"peer":"10.0.0.1:7443","capacity":1073741824,"zone":"fra"}` | it also answers other nodes |
 //! | the same, with `KV-Operation: DEL` | | the node has stopped |
 //! | `larder.FLEET.wait.NODE` | `{"v":1,"log":"…","position":66,"id":"…"}` | it waits until all have that |
@@ -48,8 +49,8 @@ pub struct Note {
 /// What a [`Note`] says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// The node is there, and offers this to the others.
-    Lease(Option<PeerOffer>),
+    /// The node is there.
+    Lease(Lease),
     /// The node has stopped.
     Left,
     /// The node waits until all nodes have applied this.
@@ -58,13 +59,54 @@ pub enum Word {
     Applied(Position),
 }
 
+/// What a node says of itself while it is there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    /// What it offers to the others.
+    #[serde(flatten)]
+    pub offer: Option<PeerOffer>,
+    /// How it stands; nodes of earlier versions do not tell.
+    #[serde(flatten)]
+    pub standing: Option<Standing>,
+}
+
+/// How a node follows the log, for the operator of the fleet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    /// The process: no other one has this name.
+    pub instance: String,
+    /// The version of the program.
+    pub version: String,
+    /// The state, as `/status` has it.
+    pub state: String,
+    /// The last entry of the log that was applied, and all before.
+    pub applied: u64,
+    /// Entries after it that the node knows of.
+    pub behind: u64,
+}
+
+impl Standing {
+    /// Returns whether the node follows the log: it has a proof that it knows all purges.
+    pub fn is_sound(&self) -> bool {
+        matches!(&*self.state, "following" | "catching")
+    }
+
+    /// Returns whether the texts can be shown.
+    fn is_valid(&self) -> bool {
+        let texts = [&self.instance, &self.version, &self.state];
+        texts.into_iter().all(|text| {
+            text.len() <= limits::NAME_BYTES && text.bytes().all(|byte| byte.is_ascii_graphic())
+        })
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 struct Payload {
     v: u64,
     #[serde(flatten)]
     position: Option<Position>,
     #[serde(flatten)]
-    offer: Option<PeerOffer>,
+    lease: Lease,
 }
 
 /// Returns the name of the bucket of a fleet's leases.
@@ -94,15 +136,17 @@ impl Note {
 
     /// Returns the payload. That of [`Word::Left`] is empty, and its header is [`OPERATION`].
     pub fn payload(&self) -> Vec<u8> {
-        let (position, offer) = match &self.word {
+        let (position, lease) = match &self.word {
             Word::Left => return Vec::new(),
-            Word::Lease(offer) => (None, offer.clone()),
-            Word::Wait(position) | Word::Applied(position) => (Some(position.clone()), None),
+            Word::Lease(lease) => (None, lease.clone()),
+            Word::Wait(position) | Word::Applied(position) => {
+                (Some(position.clone()), Lease::default())
+            }
         };
         let payload = Payload {
             v: VERSION,
             position,
-            offer,
+            lease,
         };
         // It has only numbers and texts.
         serde_json::to_vec(&payload).unwrap_or_default()
@@ -123,7 +167,7 @@ impl Note {
         let word = if kind.strip_prefix("$KV.") == Some(&members_bucket(fleet)) {
             match operation {
                 // Another version may say more about itself: its lease counts all the same.
-                None => Word::Lease(read_offer(payload)),
+                None => Word::Lease(read_lease(payload)),
                 Some(_) => Word::Left,
             }
         } else {
@@ -143,9 +187,14 @@ impl Note {
     }
 }
 
-/// Returns what a lease offers; `None` if it offers nothing that this version understands.
-fn read_offer(payload: &[u8]) -> Option<PeerOffer> {
-    let read: Payload = serde_json::from_slice(payload).ok()?;
-    read.offer
-        .filter(|offer| read.v == VERSION && offer.is_valid())
+/// Returns what a lease says, as far as this version understands it.
+fn read_lease(payload: &[u8]) -> Lease {
+    let read = serde_json::from_slice(payload).ok();
+    let Some(Payload { lease, .. }) = read.filter(|read: &Payload| read.v == VERSION) else {
+        return Lease::default();
+    };
+    Lease {
+        offer: lease.offer.filter(PeerOffer::is_valid),
+        standing: lease.standing.filter(Standing::is_valid),
+    }
 }

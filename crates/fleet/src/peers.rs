@@ -129,6 +129,18 @@ impl Owners {
     }
 }
 
+/// Returns the nodes of one zone in the order in which they own an object: the owner first, then
+/// its successor.
+pub fn by_ownership<'a>(
+    nodes: impl Iterator<Item = (&'a str, &'a PeerOffer)>,
+    key: u64,
+) -> Vec<&'a str> {
+    let scored = nodes.map(|(node, offer)| (Scored::new(node, offer).score(key), node));
+    let mut scored: Vec<(f64, &str)> = scored.collect();
+    scored.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    scored.into_iter().map(|(_, node)| node).collect()
+}
+
 /// Returns whether a node of this name can share its responses: its certificate has the name as
 /// that of a host (RFC 1123, section 2.1), with `_` beside letters, digits and hyphens.
 pub fn is_peer_name(text: &str) -> bool {

@@ -43,6 +43,7 @@ pub use certificates::{MadeCertificates, make_certificates};
 pub use config::{FleetConfig, FleetTls, OnPartition};
 pub use error::Error;
 pub use init::{Created, LogSettings, create_log};
-pub use larder_fleet::{PeerOffer, is_name, is_peer_name};
+pub use larder_fleet::{PeerOffer, by_ownership, is_name, is_peer_name, owner_key};
+pub use larder_http::Url;
 pub use log_client::is_server;
 pub use member::Member;

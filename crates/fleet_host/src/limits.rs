@@ -63,3 +63,6 @@ pub const INVALIDATED_KEEP: Duration = Duration::from_secs(30);
 
 /// Such URLs that are remembered. Beyond, no owner is asked for anything for as long.
 pub const RECENTLY_INVALIDATED: usize = 16 * 1024;
+
+/// The nodes on `/status` are listed again after so long: a list has up to 4,096 of them.
+pub const SHOW_NODES: Duration = Duration::from_millis(100);

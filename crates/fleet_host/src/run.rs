@@ -8,17 +8,18 @@ use crate::limits;
 use crate::log_client::{LogClient, NoDescription};
 use crate::order::Order;
 use crate::owned::Unacknowledged;
-use crate::status::{Figures, Shared};
+use crate::status::{Figures, Shared, name_of, two_nodes};
 use async_nats::{Event, Subscriber};
 use futures_util::StreamExt;
 use futures_util::stream::SelectAll;
 use larder_fleet::{
     Acceptor, AcceptorConfig, Action, Answer, Follower, FollowerConfig, Id, JournalKey,
-    LogDescription, LogEntry, Mark, Members, Message, Note, Outbox, Position, ReadAnswer, ReadFrom,
-    StaleReason, Token, WaitKey, Waited, Waits,
+    LogDescription, LogEntry, Mark, Member, Members, Message, Note, Outbox, Position, ReadAnswer,
+    ReadFrom, StaleReason, Standing, Token, WaitKey, Waited, Waits,
 };
 use larder_http::{Purge, Scope, Url};
 use larder_proxy::{Purger, Unpublished};
+use larder_units::Time;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -69,6 +70,10 @@ pub(crate) struct Running {
     executed: Option<Mark>,
     is_settling: bool,
     members: Members,
+    /// The name of this process among those of the node.
+    instance: String,
+    /// The nodes of the fleet for the figures, and when they are listed again.
+    shown_nodes: (Arc<[Member]>, Time),
     /// [`Members::offer_changes`] of the owners that requests see.
     shown_offers: u64,
     waits: Waits,
@@ -112,6 +117,8 @@ impl Running {
             follower: Follower::new(of_follower, nonce()),
             acceptor: Acceptor::new(AcceptorConfig::default(), nonce()),
             members: Members::new(&config.node, config.offer.clone()),
+            instance: format!("{:016x}", larder_host::entropy::words::<1>()[0]),
+            shown_nodes: (Arc::default(), Time::ZERO),
             shown_offers: 0,
             waits: Waits::new(&config.node),
             config,
@@ -430,6 +437,7 @@ impl Running {
             // Other nodes learn what this one has executed.
             self.waits.set_position(self.follower.position());
             let now = clock::now();
+            self.members.set_standing(now, self.standing(now));
             self.members.on_timeout(now, &mut self.out);
             let follower = &self.follower;
             let id_of = |sequence| follower.id_of(sequence);
@@ -446,6 +454,7 @@ impl Running {
         self.shared
             .gate
             .set(self.follower.fresh_until(), now, of_cache);
+        let (nodes, are_two) = self.nodes(now);
         self.shared.show(Figures {
             state: Some(self.follower.state(now)),
             is_connected: self.is_connected,
@@ -456,11 +465,40 @@ impl Running {
             acceptor: self.acceptor.counters(),
             outbox: self.acceptor.len(),
             members: self.members.count(),
+            nodes,
+            are_two,
             peers: self.shared.owned.count(),
             invalidations: [self.invalidations, self.shared.invalidated.dropped()],
             lost: self.members.lost().map(str::to_owned).collect(),
             complaint: None,
         });
+    }
+
+    /// Returns what the node tells the others of itself.
+    fn standing(&self, now: Time) -> Standing {
+        let (state, fresh_until) = (self.follower.state(now), self.follower.fresh_until());
+        Standing {
+            instance: self.instance.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            state: name_of(Some(state), fresh_until, now).to_owned(),
+            applied: self.follower.applied(),
+            behind: self.follower.behind(),
+        }
+    }
+
+    /// Returns the nodes of the fleet for the figures, which change with each event, and whether
+    /// two of them have this node's name.
+    fn nodes(&mut self, now: Time) -> (Arc<[Member]>, bool) {
+        let (nodes, again) = &mut self.shown_nodes;
+        if *again <= now {
+            *again = now + limits::SHOW_NODES;
+            *nodes = self.members.list(now).collect();
+        }
+        let are_two = nodes.first().is_some_and(|own| own.are_two);
+        if are_two && self.shared.logged.is_news(now, "two nodes") {
+            tracing::error!("[fleet]: {}", two_nodes(&self.config.node));
+        }
+        (Arc::clone(nodes), are_two)
     }
 
     /// Shows requests which node owns an object, and what this one has executed.

@@ -8,7 +8,7 @@ use crate::limits;
 use crate::order::Order;
 use crate::owned::Owned;
 use larder_admin::{MetricLine, Metrics, StatusSource};
-use larder_fleet::{AcceptorCounters, FollowerCounters, FollowerState};
+use larder_fleet::{AcceptorCounters, FollowerCounters, FollowerState, Lease, Member};
 use larder_units::Time;
 use serde_json::{Value, json};
 use std::sync::atomic::AtomicBool;
@@ -45,6 +45,10 @@ pub(crate) struct Figures {
     pub(crate) outbox: usize,
     /// Nodes with a live lease.
     pub(crate) members: usize,
+    /// The same, this one first, as old as [`limits::SHOW_NODES`] or as the last event.
+    pub(crate) nodes: Arc<[Member]>,
+    /// Whether another node has the name of this one.
+    pub(crate) are_two: bool,
     /// Those of them that this node asks before an origin.
     pub(crate) peers: usize,
     /// Nodes whose lease ended without a word.
@@ -87,7 +91,7 @@ pub(crate) struct Logged(Mutex<Vec<(Time, String)>>);
 
 impl Logged {
     /// Returns whether this complaint is to be logged.
-    fn is_news(&self, now: Time, complaint: &str) -> bool {
+    pub(crate) fn is_news(&self, now: Time, complaint: &str) -> bool {
         let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         logged.retain(|(at, _)| now.since(*at) < limits::COMPLAIN_AGAIN);
         if logged.iter().any(|(_, known)| known == complaint) {
@@ -106,15 +110,52 @@ pub(crate) struct FleetSource(pub(crate) Arc<Shared>);
 
 /// The name of a state, as pages and metrics have it. A proof that has ended since the last event
 /// counts as none.
-fn name_of(figures: &Figures, now: Time) -> &'static str {
-    let is_proven = figures.fresh_until.is_some_and(|until| now <= until);
-    match figures.state {
+pub(crate) fn name_of(
+    state: Option<FollowerState>,
+    fresh_until: Option<Time>,
+    now: Time,
+) -> &'static str {
+    let is_proven = fresh_until.is_some_and(|until| now <= until);
+    match state {
         None | Some(FollowerState::Starting) => "starting",
         Some(FollowerState::RolledBack) => "rolled_back",
         Some(FollowerState::Following) if is_proven => "following",
         Some(FollowerState::Catching) if is_proven => "catching",
         Some(_) => "lagging",
     }
+}
+
+impl Figures {
+    fn name_of_state(&self, now: Time) -> &'static str {
+        name_of(self.state, self.fresh_until, now)
+    }
+}
+
+/// Returns a node of the fleet for the page. Texts of other nodes may be anything that a member of
+/// the fleet has said.
+fn page_of(member: &Member, now: Time) -> Value {
+    let Lease { offer, standing } = &member.says;
+    let renewed = member.renewed.map(|renewed| now.since(renewed));
+    let offer = offer.as_ref();
+    let standing = standing.as_ref();
+    let zone = offer.map(|offer| {
+        let is_shown = !offer
+            .zone
+            .contains(|letter: char| !letter.is_ascii_graphic());
+        if is_shown { &*offer.zone } else { "?" }
+    });
+    json!({
+        "node": member.node,
+        "state": standing.map(|standing| &standing.state),
+        "position": standing.map(|standing| standing.applied),
+        "behind": standing.map(|standing| standing.behind),
+        "version": standing.map(|standing| &standing.version),
+        "zone": zone,
+        "address": offer.map(|offer| offer.address),
+        "capacity_bytes": offer.map(|offer| offer.capacity),
+        "heard_seconds_ago": renewed.map(|time| time.as_secs_f64()),
+        "two_nodes": member.are_two,
+    })
 }
 
 const STATES: [&str; 5] = [
@@ -226,16 +267,26 @@ impl StatusSource for FleetSource {
     fn status(&self) -> Value {
         let (figures, now) = (self.0.figures().clone(), clock::now());
         let config = &self.0.config;
+        let state = figures.name_of_state(now);
+        let nodes = figures.nodes.iter();
+        let nodes = nodes.filter(|member| !figures.lost.contains(&member.node));
+        let mut nodes: Vec<Value> = nodes.map(|member| page_of(member, now)).collect();
+        // The list is older than the state: the thread may have nothing to do, or be gone.
+        if let Some(own) = nodes.first_mut() {
+            own["state"] = json!(state);
+        }
         let mut page = json!({
             "name": config.name,
             "node": config.node,
-            "state": name_of(&figures, now),
+            "state": state,
             "connected": figures.is_connected,
             "log": figures.log,
             "proven_for_seconds": left(figures.fresh_until, now).as_secs_f64(),
             "max_lag_seconds": config.max_lag.as_secs_f64(),
             "lost": figures.lost,
             "problem": figures.complaint,
+            "two_nodes": figures.are_two,
+            "nodes": nodes,
         });
         if let Some(page) = page.as_object_mut() {
             MetricLine::add_to_page(&LINES, &figures, page);
@@ -244,13 +295,13 @@ impl StatusSource for FleetSource {
     }
 
     fn restriction(&self) -> Option<String> {
-        let state = name_of(&self.0.figures(), clock::now());
+        let state = self.0.figures().name_of_state(clock::now());
         (state != "following").then(|| format!("fleet: {state}"))
     }
 
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
         let (figures, now) = (self.0.figures().clone(), clock::now());
-        let state = name_of(&figures, now);
+        let state = figures.name_of_state(now);
         let states = STATES
             .into_iter()
             .map(|name| (name, f64::from(u8::from(name == state))));
@@ -277,6 +328,14 @@ impl StatusSource for FleetSource {
         );
         metrics.lines(&LINES, &figures);
     }
+}
+
+/// Returns what an operator has to do about two nodes of one name.
+pub(crate) fn two_nodes(node: &str) -> String {
+    format!(
+        "another node has the name {node}: give each its own [fleet] node. Both count as one now, so \
+         a purge may seem executed everywhere that one of them has not executed"
+    )
 }
 
 /// The end of a proof, as a duration from now.

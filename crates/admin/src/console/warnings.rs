@@ -158,6 +158,16 @@ fn of_fleet(status: &Value) -> Vec<(String, &'static str)> {
             "Look at the servers of [fleet] nats: the node goes on by itself when they answer.",
         );
     }
+    if status.pointer("/fleet/two_nodes") == Some(&Value::Bool(true)) {
+        let node = fleet("node").unwrap_or_default();
+        warn(
+            format!(
+                "Another node of the fleet has the name {node}, too: both count as one, so a purge may \
+                 seem executed everywhere that one of them has not executed."
+            ),
+            "Give each node its own [fleet] node, and restart one of them.",
+        );
+    }
     let lost = status
         .pointer("/fleet/lost")
         .and_then(Value::as_array)
@@ -190,6 +200,9 @@ mod tests {
         assert_eq!(of("starting", Value::Null), 0);
         assert_eq!(of("lagging", Value::Null), 1);
         assert_eq!(of("lagging", json!("the log cannot be read")), 1);
+        let status = json!({ "fleet": { "state": "lagging", "two_nodes": true, "node": "n1" } });
+        let told = warnings(&status);
+        assert!(told.len() == 2 && told[1]["what"].to_string().contains("n1"));
         let status = json!({ "fleet": { "state": "following", "lost": ["n2", "n3"] } });
         let told = warnings(&status)[0]["what"].as_str().unwrap().to_owned();
         assert!(told.ends_with("n2, n3."), "{told}");

@@ -29,15 +29,15 @@ const BODY_BYTES: usize = 16 << 20;
 const LINE_BYTES: usize = 4 << 10;
 
 /// The admin server of a node.
-pub(super) struct AdminServer {
-    pub(super) address: SocketAddr,
+pub(crate) struct AdminServer {
+    pub(crate) address: SocketAddr,
     runtime: Runtime,
 }
 
 impl AdminServer {
     /// Returns the admin server at `address`; without one, that of the configuration, or of the
     /// environment and the defaults.
-    pub(super) fn of(
+    pub(crate) fn of(
         address: Option<SocketAddr>,
         configured: Option<&Configured>,
     ) -> Result<AdminServer, Failure> {
@@ -64,7 +64,7 @@ impl AdminServer {
     }
 
     /// Returns the page `/status`.
-    pub(super) fn status(&self) -> Result<Value, Failure> {
+    pub(crate) fn status(&self) -> Result<Value, Failure> {
         let address = self.address;
         let request = Request::get("/status")
             .header(HOST, address.to_string())
@@ -85,7 +85,7 @@ impl AdminServer {
     }
 
     /// Compares the node that answers with the intended one, if a file names it.
-    pub(super) fn check(&self, configured: Option<&Configured>) -> Result<(), Failure> {
+    pub(crate) fn check(&self, configured: Option<&Configured>) -> Result<(), Failure> {
         let Some(configured) = configured else {
             return Ok(());
         };

@@ -5,25 +5,25 @@ use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Map, Value};
 
 /// Rows under named columns.
-pub(super) struct List {
+pub(crate) struct List {
     columns: &'static [&'static str],
     rows: Vec<Vec<Value>>,
 }
 
 impl List {
-    pub(super) fn new(columns: &'static [&'static str]) -> Self {
+    pub(crate) fn new(columns: &'static [&'static str]) -> Self {
         List {
             columns,
             rows: Vec::new(),
         }
     }
 
-    pub(super) fn row<const N: usize>(&mut self, cells: [Value; N]) {
+    pub(crate) fn row<const N: usize>(&mut self, cells: [Value; N]) {
         self.rows.push(cells.into());
     }
 
     /// Prints a table, or a JSON array of objects.
-    pub(super) fn print(&self, json: bool) {
+    pub(crate) fn print(&self, json: bool) {
         if json {
             let object = |row: &Vec<Value>| {
                 Value::Object(object(

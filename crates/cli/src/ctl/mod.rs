@@ -5,11 +5,11 @@
 //! The subcommands are those of NFD's `nfdc`: `face list`, `route add`, `cs erase`. Without a verb,
 //! `list` or `info` is meant.
 
-mod admin;
+pub(crate) mod admin;
 mod capture;
 mod cs;
 mod face;
-mod listing;
+pub(crate) mod listing;
 mod purge;
 mod reload;
 mod route;
@@ -52,13 +52,13 @@ pub struct CtlArgs {
 }
 
 /// A configuration file and its content.
-struct Configured {
+pub(crate) struct Configured {
     path: PathBuf,
     config: Config,
 }
 
 impl Configured {
-    fn read(path: &Path) -> Result<Configured, Failure> {
+    pub(crate) fn read(path: &Path) -> Result<Configured, Failure> {
         let config = ConfigSources::of_process(Some(path))
             .load()
             .map_err(|error| Failure::usage(error.to_string()))?;

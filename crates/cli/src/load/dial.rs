@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use bytes::Bytes;
 use clap::Args;
 use http::header::HOST;
-use http::uri::Scheme;
+use http::uri::{Authority, Scheme};
 use http::{HeaderValue, Request, Response, Uri};
 use http_body_util::Empty;
 use hyper::body::Incoming;
@@ -58,7 +58,7 @@ pub(super) enum Sender {
 }
 
 impl Dialer {
-    /// Resolves the server of a URL, unless it is told where to `connect` to.
+    /// Resolves the server of a URL. With `connect`, it is at that address instead.
     ///
     /// # Errors
     /// It is no URL of a server, its name has no address, or certificates cannot be read.
@@ -82,7 +82,7 @@ impl Dialer {
         let host = authority.host().trim_matches(['[', ']']);
         let address = match connect {
             Some(address) => address,
-            None => resolve(host, port)?,
+            None => resolve(host, port, authority)?,
         };
         let tls = if is_secure {
             let name = ServerName::try_from(host.to_owned())
@@ -135,13 +135,13 @@ impl Dialer {
     }
 }
 
-fn resolve(host: &str, port: u16) -> Result<SocketAddr, Failure> {
+fn resolve(host: &str, port: u16, authority: &Authority) -> Result<SocketAddr, Failure> {
     let mut addresses = (host, port).to_socket_addrs().map_err(|error| {
         let error = larder_units::system_message(&error);
-        Failure::runtime(format!("cannot reach {host}:{port}: {error}"))
+        Failure::runtime(format!("cannot reach {authority}: {error}"))
     })?;
     let address = addresses.next();
-    address.ok_or_else(|| Failure::runtime(format!("{host}:{port} has no address")))
+    address.ok_or_else(|| Failure::runtime(format!("{authority} has no address")))
 }
 
 async fn by_http1(

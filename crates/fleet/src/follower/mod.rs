@@ -164,6 +164,11 @@ impl Follower {
         self.applied
     }
 
+    /// Returns the number of entries that the node knows of and has not applied.
+    pub fn behind(&self) -> u64 {
+        self.end.saturating_sub(self.applied)
+    }
+
     /// Returns the identity of the log and the sequence of the last applied entry. `None` if the
     /// node does not follow a log, or is about to begin at the end of one.
     pub fn position(&self) -> Option<(&str, u64)> {

@@ -6,7 +6,9 @@
 //! loses its last entries, and other ones get their positions; nodes notice it some time later.
 
 use larder_fleet::limits::{LEASE, NOTE_INTERVAL, RENEW, RENEW_GAP, WAIT};
-use larder_fleet::{Action, Id, Members, Note, Outbox, Position, WaitKey, Waited, Waits, Word};
+use larder_fleet::{
+    Action, Id, Lease, Members, Note, Outbox, Position, WaitKey, Waited, Waits, Word,
+};
 use larder_units::{Stream, Streams, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -400,7 +402,7 @@ fn a_client_learns_that_a_node_has_executed_what_it_has_not() {
 
 fn lease(node: &str) -> Note {
     let node = node.to_owned();
-    let word = Word::Lease(None);
+    let word = Word::Lease(Lease::default());
     Note { node, word }
 }
 
@@ -481,7 +483,7 @@ impl Asker {
         let end = self.now + time;
         while self.now < end {
             for node in nodes {
-                self.note(node, Word::Lease(None));
+                self.note(node, Word::Lease(Lease::default()));
             }
             self.now += RENEW.min(end.since(self.now));
         }
@@ -514,7 +516,7 @@ fn waited(members: Option<usize>, applied: usize, lost: &[&str]) -> Waited {
 #[test]
 fn a_node_that_knows_nobody_counts_as_all() {
     let mut asker = Asker::new();
-    asker.note("a", Word::Lease(None));
+    asker.note("a", Word::Lease(Lease::default()));
     let key = asker.waits.wait(asker.now, position(7));
     let said = asker.actions();
     let Some(Action::Say(Note { word, .. })) = said.last() else {
@@ -526,7 +528,7 @@ fn a_node_that_knows_nobody_counts_as_all() {
     asker.members.on_read(asker.now, Some(names));
     assert_eq!(asker.actions(), []);
     asker.pass(LEASE, &["a", "b"]);
-    asker.note("a", Word::Lease(None));
+    asker.note("a", Word::Lease(Lease::default()));
     let is_outcome = |action: &Action| matches!(action, Action::Waited { .. });
     // Not the entry, and not one of another log or after a roll-back.
     let other_log = Position {
@@ -600,7 +602,7 @@ fn a_node_answers_what_it_does_not_have() {
 fn a_foreign_note_is_read() {
     let node = "n-1".to_owned();
     for word in [
-        Word::Lease(None),
+        Word::Lease(Lease::default()),
         Word::Left,
         Word::Wait(position(5)),
         Word::Applied(position(u64::MAX)),

@@ -1,6 +1,8 @@
 //! Failure: nodes do not agree which of them owns an object, or one owns too many.
 
-use larder_fleet::{Members, Note, Outbox, Owners, PeerOffer, Word, owner_key};
+use larder_fleet::{
+    Action, Lease, Members, Note, Outbox, Owners, PeerOffer, Standing, Word, owner_key,
+};
 use larder_units::Time;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -102,6 +104,11 @@ fn another_version_has_other_owners() {
     assert_eq!(owners.join(" "), "n1 n0 n0 n3 n3 n1 n0 n3");
 }
 
+fn offering(offer: Option<PeerOffer>) -> Word {
+    let standing = None;
+    Word::Lease(Lease { offer, standing })
+}
+
 /// Failure: a node asks one of another zone, one that offers nothing, or itself.
 #[test]
 fn a_node_asks_one_that_does_not_answer() {
@@ -110,7 +117,7 @@ fn a_node_asks_one_that_does_not_answer() {
     members.on_connected(now, &mut out);
     let lease = |node: &str, offer| Note {
         node: node.to_owned(),
-        word: Word::Lease(offer),
+        word: offering(offer),
     };
     let said: Vec<_> = out.drain().collect();
     assert!(format!("{said:?}").contains("10.0.0.1:7443"), "{said:?}");
@@ -152,7 +159,7 @@ fn an_owner_without_a_lease_is_asked() {
     members.on_connected(now, &mut out);
     let lease = |node: &str, number| Note {
         node: node.to_owned(),
-        word: Word::Lease(Some(offer(number, 100, ""))),
+        word: offering(Some(offer(number, 100, ""))),
     };
     members.on_note(now, &lease("b", 2));
     members.on_note(now, &lease("c", 3));
@@ -179,7 +186,7 @@ fn an_odd_offer_ends_a_lease() {
         note.map(|note| note.word)
     };
     let good = offer(1, 1 << 30, "fra");
-    let word = Word::Lease(Some(good));
+    let word = offering(Some(good));
     let node = "n1".to_owned();
     let payload = Note {
         node,
@@ -195,9 +202,169 @@ fn an_odd_offer_ends_a_lease() {
         "nonsense",
         "",
     ] {
-        assert_eq!(read(odd), Some(Word::Lease(None)), "{odd}");
+        assert_eq!(read(odd), Some(Word::Lease(Lease::default())), "{odd}");
     }
     let long = "z".repeat(65);
     let odd = format!(r#"{{"v":1,"peer":"10.0.0.1:1","capacity":1,"zone":"{long}"}}"#);
-    assert_eq!(read(&odd), Some(Word::Lease(None)));
+    assert_eq!(read(&odd), Some(Word::Lease(Lease::default())));
+}
+
+fn standing(instance: &str) -> Option<Standing> {
+    Some(Standing {
+        instance: instance.to_owned(),
+        version: "0.1.0".to_owned(),
+        state: "following".to_owned(),
+        applied: 7,
+        behind: 0,
+    })
+}
+
+/// Failure: a name that two nodes have is not noticed, by them or by others, although purges seem
+/// executed that one of them has not; or an upgrade, or a restart, is taken for a second node.
+#[test]
+fn two_nodes_of_one_name_count_as_one() {
+    for name in ["a", "b"] {
+        let (mut out, start) = (Outbox::new(), Time::from_secs(50));
+        let mut members = Members::new("a", None);
+        members.set_standing(start, standing("1").unwrap());
+        members.on_connected(start, &mut out);
+        let lease = |instance: &str| Note {
+            node: name.to_owned(),
+            word: Word::Lease(Lease {
+                offer: None,
+                standing: standing(instance),
+            }),
+        };
+        let mut now = start;
+        let mut hear = |members: &mut Members, instances: [&str; 2], seconds: u64| {
+            for _ in 0..seconds / 2 {
+                now += Duration::from_secs(2);
+                for instance in instances {
+                    members.on_note(now, &lease(instance));
+                }
+            }
+            let mut list = members.list(now);
+            list.find(|member| member.node == name).unwrap().are_two
+        };
+        assert!(!hear(&mut members, ["1", "1"], 600), "one node");
+        assert!(!hear(&mut members, ["1", "2"], 20), "an upgrade");
+        assert!(!hear(&mut members, ["2", "2"], 60));
+        assert!(!hear(&mut members, ["2", "3"], 20), "another upgrade");
+        assert!(hear(&mut members, ["2", "3"], 20));
+        assert!(!hear(&mut members, ["3", "3"], 20), "it is gone");
+    }
+}
+
+/// Failure: a node that was cut off from the servers, and hears another one of its name, believes
+/// that it hears itself: its list of members counts as complete.
+#[test]
+fn another_node_of_the_name_is_the_own_voice() {
+    let (mut out, mut now) = (Outbox::new(), Time::from_secs(50));
+    let mut members = Members::new("a", None);
+    members.set_standing(now, standing("1").unwrap());
+    members.on_connected(now, &mut out);
+    members.on_read(now, Some(Vec::new()));
+    for _ in 0..20 {
+        now += Duration::from_secs(2);
+        let word = Word::Lease(Lease {
+            offer: None,
+            standing: standing("2"),
+        });
+        members.on_note(
+            now,
+            &Note {
+                node: "a".to_owned(),
+                word,
+            },
+        );
+    }
+    assert!(!members.is_complete(now));
+}
+
+/// Failure: what a node tells of itself reaches an operator's terminal as control characters, or
+/// ends its lease.
+#[test]
+fn a_lease_tells_anything() {
+    let read = |payload: &str| {
+        let note = Note::decode("cdn", "$KV.larder_cdn_members.n1", None, payload.as_bytes());
+        note.map(|note| note.word)
+    };
+    let text = |version: &str| {
+        format!(
+            r#"{{"v":1,"instance":"1","version":"{version}","state":"following","applied":7,"behind":0}}"#
+        )
+    };
+    let told = Word::Lease(Lease {
+        offer: None,
+        standing: standing("1"),
+    });
+    assert_eq!(read(&text("0.1.0")), Some(told));
+    let silent = Some(Word::Lease(Lease::default()));
+    for odd in ["\\u001b[2J", "a b", &"9".repeat(65)] {
+        assert_eq!(read(&text(odd)), silent, "{odd}");
+    }
+    // A broken half of a lease does not take the other one with it.
+    let with = |peer: &str, version: &str| {
+        let offer = format!(r#"{{"peer":"{peer}","capacity":1,"zone":"","v":"#);
+        text(version).replace(r#"{"v":"#, &offer)
+    };
+    for (peer, version, found) in [
+        ("10.0.0.1:1", "0.1.0", (true, true)),
+        ("10.0.0.1:1", "a b", (true, false)),
+        ("nonsense", "0.1.0", (false, true)),
+    ] {
+        let Some(Word::Lease(lease)) = read(&with(peer, version)) else {
+            panic!("{peer} {version}");
+        };
+        let is = (lease.offer.is_some(), lease.standing.is_some());
+        assert_eq!(is, found, "{peer} {version}");
+    }
+}
+
+/// Failure: a node that has begun to follow the log, or does not any more, is shown otherwise for
+/// two seconds; or one whose state changes at each moment floods the others.
+#[test]
+fn a_state_is_told_late() {
+    let (mut out, start) = (Outbox::new(), Time::from_secs(50));
+    let mut members = Members::new("a", None);
+    let of_state = |state: &str| Standing {
+        state: state.to_owned(),
+        ..standing("1").unwrap()
+    };
+    members.set_standing(start, of_state("starting"));
+    members.on_connected(start, &mut out);
+    let mut leases = 0;
+    let mut told = String::new();
+    for step in 1..=10_000 {
+        let now = start + Duration::from_millis(step);
+        let state = if step < 5_000 || step % 2 == 0 {
+            "following"
+        } else {
+            "lagging"
+        };
+        members.set_standing(now, of_state(state));
+        members.on_timeout(now, &mut out);
+        for action in out.drain() {
+            if let Action::Say(Note { word, .. }) = action {
+                leases += 1;
+                told = format!("{word:?}");
+            }
+        }
+        if step == 201 {
+            assert!(told.contains("following"), "{told}");
+        }
+    }
+    assert!((25..=35).contains(&leases), "{leases} in 10 s");
+    // A node that executes many purges has some to execute at most moments.
+    leases = 0;
+    for step in 10_001..=20_000 {
+        let now = start + Duration::from_millis(step);
+        members.set_standing(now, of_state(["following", "catching"][step as usize % 2]));
+        members.on_timeout(now, &mut out);
+        leases += out
+            .drain()
+            .filter(|action| matches!(action, Action::Say(_)))
+            .count();
+    }
+    assert!((4..=7).contains(&leases), "{leases} in 10 s");
 }

@@ -139,6 +139,12 @@ impl Url {
         (url.key() == *key).then_some(url)
     }
 
+    /// Returns the URL under which its responses are stored: the host in lower case, without the
+    /// port of the scheme.
+    pub fn normal(&self) -> String {
+        self.key().text()
+    }
+
     pub(crate) fn key(&self) -> Key<'_> {
         Key::new(&self.scheme, &self.authority, &self.target)
     }
@@ -198,6 +204,8 @@ mod tests {
                 "{text}"
             );
         }
+        let written: Url = "HTTP://Example.com:80/A?b".parse().unwrap();
+        assert_eq!(written.normal(), "http://example.com/A?b");
         for text in [
             "",
             "/a",

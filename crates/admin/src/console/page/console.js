@@ -2,7 +2,7 @@
 
 import { TimeChart } from "./charts.js";
 import { byId, el, format } from "./elements.js";
-import { showContent, showNdn, showNode, showOrigins, showPolicy } from "./panels.js";
+import { showContent, showFleet, showNdn, showNode, showOrigins, showPolicy } from "./panels.js";
 import { WhatIf } from "./what_if.js";
 
 /** Seconds, and the most points, of each range. Older points are dropped, so a page may stay open for days. */
@@ -123,12 +123,14 @@ const ndnWhatIf = new WhatIf(byId("ndn-what-if"));
 function showStatus() {
     showContent(byId("content-body"), status);
     showOrigins(byId("origins-body"), status);
+    showFleet(byId("fleet-body"), status);
     showNdn(byId("ndn-body"), status);
     showPolicy(byId("policy-body"), status);
     showNode(byId("node-body"), status);
     whatIf.show(status.http?.what_if, status.http);
     ndnWhatIf.show(status.ndn?.what_if, null);
     byId("ndn").hidden = !status.ndn;
+    byId("fleet").hidden = !status.fleet;
     byId("content").hidden = byId("origins").hidden = byId("what-if").hidden = !status.http;
 }
 

@@ -63,6 +63,34 @@ export function showOrigins(element, { http }) {
     ]);
 }
 
+export function showFleet(element, { fleet, http }) {
+    if (!fleet) return;
+    const nodes = fleet.nodes ?? [];
+    const isSound = (row) => ["following", "catching", null].includes(row.state) && !row.two_nodes;
+    const shown = [...nodes.filter((row) => !isSound(row)), ...nodes.filter(isSound)].slice(0, 200);
+    const ofZone = (zone) => nodes.filter((node) => node.zone === zone).reduce((sum, node) => sum + node.capacity_bytes, 0);
+    const columns = [
+        ["node", (row) => (row.node === fleet.node ? el("strong", null, row.node) : row.node)],
+        ["state", (row) => el("span", { class: isSound(row) ? null : "failed" }, row.two_nodes ? "two nodes of this name" : row.state ?? "–")],
+        ["entry", (row) => count(row.position), "number"],
+        ["behind", (row) => count(row.behind), "number"],
+        ["zone", (row) => row.zone || "–"],
+        ["owns", (row) => (row.capacity_bytes ? format.ratio(row.capacity_bytes / ofZone(row.zone)) : "–"), "number"],
+        ["capacity", (row) => format.bytes(row.capacity_bytes), "number"],
+        ["address for nodes", (row) => row.address ?? "–"],
+        ["heard", (row) => (row.heard_seconds_ago === null ? "this node" : `${format.seconds(row.heard_seconds_ago)} ago`), "number"],
+        ["version", (row) => row.version ?? "–"],
+    ];
+    const log = { log: fleet.log ?? "none", state: fleet.state, "last entry": fleet.position, "proven for": format.seconds(fleet.proven_for_seconds), "purges accepted here": fleet.accepted, "purges that wait for the log": fleet.outbox, "lost nodes": (fleet.lost ?? []).join(", ") || null, problem: fleet.problem };
+    const peers = http?.peers;
+    show(element, [
+        table(`Nodes of ${fleet.name}`, columns, shown),
+        nodes.length > 200 && el("p", { class: "soft" }, `and ${count(nodes.length - 200)} more: larder fleet status`),
+        pairs("The log of purges", log),
+        peers && pairs("Responses between nodes", { "of other nodes": peers.answered, "asked of the origin after all": peers.unanswered, "for other nodes": peers.received, "nodes without an answer": peers.failed, "nodes that lacked a purge": peers.behind, "nodes without a place": peers.refused }),
+    ]);
+}
+
 export function showNdn(element, { ndn, console: more }) {
     if (!ndn) return;
     const packets = (name) => (row) => count(row.packets[name]);

@@ -1,4 +1,6 @@
-//! `larder fleet`: what an operator does once for a fleet of nodes.
+//! `larder fleet`: what an operator does once for a fleet of nodes, and its overview.
+
+mod nodes;
 
 use crate::failure::Failure;
 use crate::output::line;
@@ -10,7 +12,7 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Prepare a fleet: nodes that share purges and responses
+/// Prepare and show a fleet: nodes that share purges and responses
 #[derive(Args, Debug)]
 pub struct FleetArgs {
     #[command(subcommand)]
@@ -21,6 +23,8 @@ pub struct FleetArgs {
 enum FleetCommand {
     Init(InitArgs),
     Certificates(CertificatesArgs),
+    Status(nodes::StatusArgs),
+    Owner(nodes::OwnerArgs),
 }
 
 /// Make the log of purges on the servers of NATS, once for a fleet
@@ -112,6 +116,8 @@ pub fn run(args: FleetArgs) -> Result<(), Failure> {
     match args.command {
         FleetCommand::Init(args) => init(&args),
         FleetCommand::Certificates(args) => certificates(&args),
+        FleetCommand::Status(args) => nodes::status(&args),
+        FleetCommand::Owner(args) => nodes::owner(&args),
     }
 }
 
