@@ -115,6 +115,11 @@ impl Layout {
             .map_err(|error| Failure::usage(error.to_string()))
     }
 
+    /// Returns whether copies of an object are fresh for a while only.
+    pub fn has_lifetime(&self) -> bool {
+        self.ttl.is_some()
+    }
+
     /// Returns how the trace at `path` is read.
     fn options(&self, path: &Path) -> Result<ReadOptions, Failure> {
         let bad_lines = if self.strict {

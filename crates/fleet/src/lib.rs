@@ -81,6 +81,7 @@
 #![forbid(unsafe_code)]
 
 mod acceptor;
+mod copies;
 mod follower;
 mod ids;
 pub mod limits;
@@ -92,6 +93,7 @@ mod peers;
 mod waits;
 
 pub use acceptor::{Acceptor, AcceptorConfig, AcceptorCounters, Refused};
+pub use copies::CopyCounts;
 pub use follower::{
     Follower, FollowerConfig, FollowerCounters, FollowerState, LogDescription, ReadAnswer,
 };

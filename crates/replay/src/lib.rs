@@ -25,6 +25,7 @@
 mod access;
 mod breakdown;
 mod curve;
+mod fleet;
 mod generate;
 pub mod limits;
 pub mod model;
@@ -43,6 +44,7 @@ pub use breakdown::{Breakdown, Evictions, Figures, Part, Window};
 pub use curve::{
     Curve, KeptSample, LruCurve, Miniature, Misses, Point, Sample, Sampled, Simulated, spaced_sizes,
 };
+pub use fleet::{FleetCounts, FleetReplay};
 pub use generate::{
     Cdn, CdnRequests, Class, CrowdShape, FlashCrowd, FlashCrowdRequests, Joint, JointRequests, Mix,
     MixRequests, ParameterError, TableError, TrafficMix, TrafficMixRequests, Video, VideoRequests,

@@ -154,6 +154,12 @@ impl Replay {
         self.request_in(access, None, &mut ())
     }
 
+    /// Returns whether the object is cached. This is no request.
+    pub fn holds(&self, id: u64) -> bool {
+        let stored = self.index.find(id, |slot| self.engine.holds(slot, id));
+        stored.is_some()
+    }
+
     /// Does what [`Replay::request`] does, for an object that is probably in the slot `guess`, or
     /// not stored.
     #[inline]

@@ -1,6 +1,7 @@
 //! `larder fleet`: what an operator does once for a fleet of nodes, and its overview.
 
 mod nodes;
+mod plan;
 
 use crate::failure::Failure;
 use crate::output::line;
@@ -25,6 +26,7 @@ enum FleetCommand {
     Certificates(CertificatesArgs),
     Status(nodes::StatusArgs),
     Owner(nodes::OwnerArgs),
+    Plan(plan::PlanArgs),
 }
 
 /// Make the log of purges on the servers of NATS, once for a fleet
@@ -118,6 +120,7 @@ pub fn run(args: FleetArgs) -> Result<(), Failure> {
         FleetCommand::Certificates(args) => certificates(&args),
         FleetCommand::Status(args) => nodes::status(&args),
         FleetCommand::Owner(args) => nodes::owner(&args),
+        FleetCommand::Plan(args) => plan::run(&args),
     }
 }
 

@@ -522,21 +522,3 @@ pub const PEER_BEHIND: Duration = Duration::from_secs(1);
 
 /// Other nodes whose connections are known.
 pub const PEERS: usize = 4096;
-
-/// A node keeps a copy of another node's object from this request for it on. With less, copies
-/// displace what the node owns.
-pub const PEER_REQUESTS: u8 = 8;
-
-/// Counters in each row of the counts of such requests, a byte each. The counts are halved after as
-/// many requests at the latest: otherwise objects would share their counters.
-pub const PEER_COUNTERS: usize = 1 << 18;
-
-/// The counts are halved after so many requests for each object that the node stores. So a copy is
-/// of an object that comes several times among as many as the node can store. Five nodes, Zipf .9,
-/// 1 M objects of which the nodes store 8 %, `agd`, 3 M requests: 12 costs 1.2 points of the hit
-/// ratio of one large node and answers .33 of the requests by copies, 4 costs .8 (.30), 2 costs .5
-/// (.28), 1 costs .3 (.25). With 100,000 objects: 3.5, 1.6, .9 and .5 points.
-pub const PEER_COUNTS_HALVED: u64 = 2;
-
-/// They are halved after so many requests at least: an empty node knows nothing.
-pub const PEER_COUNTS_LEAST: u64 = 1_000;

@@ -11,7 +11,6 @@
 pub(crate) mod continued_body;
 mod identity;
 pub(crate) mod peer_request;
-mod request_counts;
 
 pub(crate) use identity::client_config;
 
@@ -22,13 +21,13 @@ use crate::base::limits;
 use crate::base::timeouts::Timeouts;
 use crate::config::http_config::HttpConfig;
 use crate::config::peers_config::PeersConfig;
-use crate::exchange::peers::request_counts::RequestCounts;
 use crate::message::upload::Upload;
 use crate::origin::connections::{Failed, ReceivedBody, Server};
 use crate::origin::origin_body::OriginBody;
 use ::http::uri::{PathAndQuery, Uri};
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
 use foldhash::HashMap;
+use larder_fleet::CopyCounts;
 use larder_http::UpstreamFailure;
 use rustls::ClientConfig;
 use std::hash::{BuildHasher, RandomState};
@@ -98,7 +97,7 @@ pub(crate) struct Peers {
     peers: PeersConfig,
     headers: HeaderLimits,
     known: Mutex<HashMap<Arc<str>, Arc<Peer>>>,
-    counts: RequestCounts,
+    counts: CopyCounts,
     hasher: RandomState,
     counters: PeerCounters,
 }
@@ -187,7 +186,7 @@ impl Peers {
             peers: peers.clone(),
             headers: config.limits.headers(),
             known: Mutex::default(),
-            counts: RequestCounts::new(),
+            counts: CopyCounts::default(),
             hasher: RandomState::new(),
             counters: PeerCounters::default(),
         })
@@ -204,7 +203,7 @@ impl Peers {
         (!owners.is_empty()).then(|| Owned {
             owners,
             target: target.clone(),
-            is_kept: self.counts.count(self.hasher.hash_one(url)) >= limits::PEER_REQUESTS,
+            is_kept: self.counts.is_kept(self.hasher.hash_one(url)),
         })
     }
 

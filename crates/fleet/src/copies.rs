@@ -1,51 +1,60 @@
-//! How often objects of other nodes were requested here: a node keeps a copy of an object that
-//! another one owns when it has asked for it [`limits::PEER_REQUESTS`] times. So copies do not
-//! displace what the node owns.
+//! Of which objects of other nodes a node keeps copies.
+//!
+//! A node keeps a copy of an object that another one owns when it has asked for it
+//! [`limits::COPY_REQUESTS`] times, among few requests for each object that it stores. So copies do
+//! not displace what the node owns.
 
-use crate::base::limits;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use crate::limits;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
+/// How often a node has asked for objects of others, as far as it matters. All threads count.
+///
 /// A count-min sketch: each object has a counter in each of two rows, and the lower one counts.
-pub(super) struct RequestCounts {
-    rows: [Box<[AtomicU8]>; 2],
-    /// The counters of a row that are used: as many as requests until they are halved, or more.
-    used: AtomicUsize,
+#[derive(Debug)]
+pub struct CopyCounts {
+    rows: RwLock<[Row; 2]>,
     /// Requests since all counters were halved.
     requests: AtomicU64,
     /// The number of them after which that is done again.
     interval: AtomicU64,
 }
 
-impl RequestCounts {
-    pub(super) fn new() -> RequestCounts {
-        let row = || {
-            (0..limits::PEER_COUNTERS)
-                .map(|_| AtomicU8::new(0))
-                .collect()
-        };
-        RequestCounts {
-            rows: [row(), row()],
-            used: AtomicUsize::new(counters_for(limits::PEER_COUNTS_LEAST)),
+/// Counters: as many as requests until they are halved, or more.
+type Row = Box<[AtomicU8]>;
+
+impl Default for CopyCounts {
+    fn default() -> CopyCounts {
+        CopyCounts {
+            rows: RwLock::new(rows_for(limits::COPY_COUNTS_LEAST)),
             requests: AtomicU64::new(0),
-            interval: AtomicU64::new(limits::PEER_COUNTS_LEAST),
+            interval: AtomicU64::new(limits::COPY_COUNTS_LEAST),
         }
     }
+}
 
+impl CopyCounts {
     /// Sets the number of objects that this node stores now. An object that is requested often, but
     /// seldom among so many, is not worth a copy.
-    pub(super) fn set_stored(&self, objects: u64) {
-        let interval = objects.saturating_mul(limits::PEER_COUNTS_HALVED);
-        let interval = interval.clamp(limits::PEER_COUNTS_LEAST, limits::PEER_COUNTERS as u64);
+    pub fn set_stored(&self, objects: u64) {
+        let interval = objects.saturating_mul(limits::COPY_COUNTS_HALVED);
+        let interval = interval.clamp(limits::COPY_COUNTS_LEAST, limits::COPY_COUNTERS as u64);
         self.interval.store(interval, Ordering::Relaxed);
-        let used = counters_for(interval);
-        if self.used.swap(used, Ordering::Relaxed) != used {
+        if self.rows()[0].len() != counters_for(interval) {
             // Objects have other counters now.
-            self.change_all(|_| 0);
+            let new = rows_for(interval);
+            *self.rows.write().unwrap_or_else(PoisonError::into_inner) = new;
         }
     }
 
-    /// Counts a request. Returns how often the object was requested, perhaps too many.
-    pub(super) fn count(&self, key: u64) -> u8 {
+    /// Counts a request for an object. Returns whether the node keeps a copy of what comes.
+    /// `key`: any hash of the object.
+    pub fn is_kept(&self, key: u64) -> bool {
+        self.count(key) >= limits::COPY_REQUESTS
+    }
+
+    /// Returns how often the object was requested, with this time, perhaps too many.
+    fn count(&self, key: u64) -> u8 {
         let interval = self.interval.load(Ordering::Relaxed);
         let requests = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
         // One thread halves them.
@@ -54,13 +63,15 @@ impl RequestCounts {
                 .requests
                 .compare_exchange(requests, 0, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok();
+        let rows = self.rows();
         if is_due {
-            self.change_all(|count| count / 2);
+            for counter in rows.iter().flat_map(|row| row.iter()) {
+                counter.store(counter.load(Ordering::Relaxed) / 2, Ordering::Relaxed);
+            }
         }
-        let used = self.used.load(Ordering::Relaxed);
         let mut least = u8::MAX;
-        for (row, shift) in self.rows.iter().zip([0, 32]) {
-            let counter = &row[(key >> shift) as usize % used];
+        for (row, shift) in rows.iter().zip([0, 32]) {
+            let counter = &row[(key >> shift) as usize % row.len()];
             let raised = counter.load(Ordering::Relaxed).saturating_add(1);
             counter.store(raised, Ordering::Relaxed);
             least = least.min(raised);
@@ -68,32 +79,38 @@ impl RequestCounts {
         least
     }
 
-    fn change_all(&self, change: impl Fn(u8) -> u8) {
-        let used = self.used.load(Ordering::Relaxed);
-        for counter in self.rows.iter().flat_map(|row| &row[..used]) {
-            counter.store(change(counter.load(Ordering::Relaxed)), Ordering::Relaxed);
-        }
+    fn rows(&self) -> RwLockReadGuard<'_, [Row; 2]> {
+        self.rows.read().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns empty counters for so many requests.
+fn rows_for(interval: u64) -> [Row; 2] {
+    let row = || {
+        (0..counters_for(interval))
+            .map(|_| AtomicU8::new(0))
+            .collect()
+    };
+    [row(), row()]
 }
 
 /// Returns the counters of a row for so many requests, so that few objects share one.
 fn counters_for(interval: u64) -> usize {
     let counters = interval.saturating_mul(4).next_power_of_two();
-    usize::try_from(counters).map_or(limits::PEER_COUNTERS, |counters| {
-        counters.min(limits::PEER_COUNTERS)
+    usize::try_from(counters).map_or(limits::COPY_COUNTERS, |counters| {
+        counters.min(limits::COPY_COUNTERS)
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::hash::BuildHasher;
 
     /// Failure: an object that is requested often is never kept; one that was requested long ago
     /// is; or others count for it.
     #[test]
     fn copies_are_kept_of_what_is_rare() {
-        let counts = RequestCounts::new();
+        let counts = CopyCounts::default();
         counts.set_stored(10_000);
         let key = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let seen: Vec<u8> = (0..8).map(|_| counts.count(key(1))).collect();
@@ -116,10 +133,9 @@ mod tests {
     /// because objects share their counters.
     #[test]
     fn a_large_node_keeps_no_copy_of_what_is_rare() {
-        let counts = RequestCounts::new();
+        let counts = CopyCounts::default();
         counts.set_stored(50_000_000);
-        let hasher = foldhash::fast::FixedState::with_seed(7);
-        let key = |number: u64| hasher.hash_one(number);
+        let key = |number: u64| crate::owner_key(&number.to_string());
         let kept = (0..2_000_000).filter(|number| counts.count(key(*number)) >= 8);
         let kept = kept.count();
         assert!(kept < 200, "{kept} of 2,000,000");
