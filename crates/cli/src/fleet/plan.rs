@@ -354,13 +354,16 @@ mod tests {
             (
                 &sized,
                 vec!["--nodes", "0"],
-                "--nodes 0: expected 1 to 1000",
+                "--nodes 0: expected numbers from 1 on",
             ),
             (
                 &sized,
                 vec!["--nodes", "two"],
                 "--nodes two: expected numbers",
             ),
+            (&sized, vec!["--nodes", "600,700"], "1000 in all"),
+            (&sized, vec!["--ttl", "10s"], "--ttl"),
+            (&sized, vec!["--warm-up", "3"], "no more requests"),
             (&sized, vec!["--policy", "belady"], "--policy belady"),
             (&unsized_, vec![], "no sizes"),
             (&folder.path().join("c.csv"), vec![], "c.csv"),
