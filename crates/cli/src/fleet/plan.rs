@@ -348,7 +348,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (sized, unsized_) = (folder.path().join("a.csv"), folder.path().join("b.csv"));
         std::fs::write(&sized, "time,id,size\n0,1,100\n1,2,100\n2,1,100\n").unwrap();
-        std::fs::write(&unsized_, "time,id\n0,1\n1,2\n2,1\n").unwrap();
+        std::fs::write(&unsized_, "time,id,size\n0,1,1\n1,2,1\n2,1,1\n").unwrap();
         planned(&sized, &["--nodes", "1,2", "--json"]).unwrap();
         for (trace, more, told) in [
             (
