@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Files from each application to each, at the quick scale, through Larder's nodes, and through forwarders that `--forwarder` starts.
-# Exit status 1 of `larder reproduce` is a claim about the speed, which depends on the machine; it must have been measured. (The
-# claim about consumers needs the full scale.)
+# Exit status 1 of `larder reproduce` is a claim about the speed, which depends on the machine; it must have been measured, unless
+# the machine was too busy in all attempts to emulate the links in time: then this ends with 77, and counts as skipped. (The claim
+# about consumers needs the full scale.)
 . "$(dirname "$0")/../nodes.sh"
 
 # A forwarder as any other: it gets a socket and an upstream, and nothing else of Larder's configuration. It is a node here.
@@ -18,16 +19,32 @@ SH
 chmod +x "$work/forwarder"
 export work LARDER
 
+late=0
 # reproduce OPTIONS: the experiment with these; each of its claims must have been measured.
 reproduce() {
-    local status=0
-    "$LARDER" reproduce ndn-vs-http --only applications --applications "$(dirname "$0")" --out "$work/out" "$@" || status=$?
+    local status=0 verdict=0 log="$work/reproduce.log"
+    "$LARDER" reproduce ndn-vs-http --only applications --applications "$(dirname "$0")" --out "$work/out" "$@" 2>&1 | tee "$log" || status=$?
+    # Other programs took more of the processors than the claim allows.
+    if ((status == 2)) && grep -q "claims about times fail beside other load" "$log"; then
+        late=1
+        return
+    fi
     ((status <= 1)) || exit "$status"
-    python3 - "$work/out/claims.json" <<'PYTHON'
+    python3 - "$work/out/claims.json" "$log" <<'PYTHON' || verdict=$?
 import json, sys
 claims = [claim for experiment in json.load(open(sys.argv[1]))["experiments"] for claim in experiment["claims"]]
-assert [claim["measured"] > 0 for claim in claims] == [True], claims
+if len(claims) != 1 or claims[0]["measured"] is not None and claims[0]["measured"] <= 0:
+    sys.exit(f"other claims than one that was measured: {claims}")
+if claims[0]["measured"] is None:
+    # Three attempts of a transfer, each of which was late.
+    lines = [line for line in open(sys.argv[2]) if "the links were late" in line]
+    sys.exit(77 if len(lines) >= 3 else "a claim was not measured, and no links were late")
 PYTHON
+    case $verdict in
+        0) ;;
+        77) late=1 ;;
+        *) exit "$verdict" ;;
+    esac
 }
 
 reproduce
@@ -35,3 +52,7 @@ reproduce --forwarder "$work/forwarder"
 # A transfer has three nodes: at the server, at the top and at the edge.
 started=("$work"/forwarder.*.toml)
 ((${#started[@]} >= 3)) || { echo "--forwarder started ${#started[@]} forwarders in place of three or more"; exit 1; }
+((late == 0)) || {
+    echo "the machine was too busy to emulate the links in time: no claim about the speed was judged"
+    exit 77
+}
