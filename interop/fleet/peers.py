@@ -441,7 +441,7 @@ def strangers(world):
         status, reason, _ = ask_as(node, member, **headers)
         assert (status, reason) == (503, "behind"), (position, status, reason)
     status, kind, answer = ask_as(node, member, Larder_Min=f"1 {log}")
-    assert (status, kind) == (200, "proven") and answer.version == 1, answer
+    assert (status, kind) == (200, "response") and answer.version == 1, answer
 
 
 def renewed(world):

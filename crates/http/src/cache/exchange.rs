@@ -261,16 +261,15 @@ impl Exchange {
 
     /// Takes the response for one of another cache of the same operator, which tells in its
     /// `Cache-Status` for how long it is still fresh there: it is no longer here. Both count as one
-    /// cache, so the other one's `Via` goes. Without `is_proven`, the other cache may not know all
-    /// purges: the response counts as requested when it was requested there, by `Age`, so that it
-    /// is trusted no longer than there ([`Cache::trust_since`](crate::Cache::trust_since)). Call it
-    /// before [`Cache::on_response`](crate::Cache::on_response).
-    pub fn set_peer_response(&mut self, headers: &mut HeaderMap, is_proven: bool) {
+    /// cache, so the other one's `Via` goes. The other cache may not know the last purges, even if
+    /// it has a proof: the response counts as requested when it was requested there, by `Age`, so
+    /// that it is trusted no longer than there
+    /// ([`Cache::trust_since`](crate::Cache::trust_since)). Call it before
+    /// [`Cache::on_response`](crate::Cache::on_response).
+    pub fn set_peer_response(&mut self, headers: &mut HeaderMap) {
         fields::remove_last_line(headers, &VIA);
         self.left_at_peer = cache_status::ttl(headers);
-        if !is_proven {
-            self.set_asked_by_age(headers);
-        }
+        self.set_asked_by_age(headers);
     }
 
     fn set_asked_by_age(&mut self, headers: &mut HeaderMap) {

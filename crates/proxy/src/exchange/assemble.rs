@@ -203,8 +203,8 @@ async fn ask(
         return Err("the origin failed");
     };
     let (mut head, body) = response.into_parts();
-    if let Some(FromPeer { is_proven }) = head.extensions.remove() {
-        exchange.set_peer_response(&mut head.headers, is_proven);
+    if let Some(FromPeer) = head.extensions.remove() {
+        exchange.set_peer_response(&mut head.headers);
     }
     let mut head = ResponseHead {
         status: head.status,

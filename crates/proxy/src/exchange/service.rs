@@ -205,7 +205,7 @@ impl Service {
         let waits = waits_to_be_asked(&request.parts, &body);
         let responding = self.answer(request, body);
         if self.is_peer {
-            return responding.for_peer(&self.proxy);
+            return responding.for_peer();
         }
         match responding {
             // RFC 9110 §10.1.1: a response before the body says whether the connection ends. It
@@ -479,8 +479,8 @@ pub(crate) enum Responding {
 pub(crate) struct Filters {
     rules: Option<Arc<Ruled>>,
     coding: Option<Box<(Arc<Proxy>, AskedCoding)>>,
-    /// Present for another node.
-    peer: Option<Arc<Proxy>>,
+    /// Whether it goes to another node.
+    is_for_peer: bool,
 }
 
 impl Filters {
@@ -488,8 +488,8 @@ impl Filters {
         if let Some(rules) = &self.rules {
             rules.finish(&mut response);
         }
-        if let Some(proxy) = &self.peer {
-            peer_request::mark(proxy, &mut response);
+        if self.is_for_peer {
+            peer_request::mark(&mut response);
         }
         match self.coding.as_deref() {
             Some((proxy, asked)) => proxy.coded(response, asked),
@@ -528,17 +528,23 @@ impl Responding {
     }
 
     /// Says another node what kind of answer it is.
-    fn for_peer(self, proxy: &Arc<Proxy>) -> Responding {
+    fn for_peer(self) -> Responding {
         match self {
             Responding::Now(mut response) => {
                 if let Some(response) = &mut response {
-                    peer_request::mark(proxy, response);
+                    peer_request::mark(response);
                 }
                 Responding::Now(response)
             }
             Responding::Later(last, filters) => {
-                let peer = Some(Arc::clone(proxy));
-                Responding::Later(last, Filters { peer, ..filters })
+                let is_for_peer = true;
+                Responding::Later(
+                    last,
+                    Filters {
+                        is_for_peer,
+                        ..filters
+                    },
+                )
             }
         }
     }

@@ -62,9 +62,9 @@ impl OpenExchange {
     }
 
     /// Takes the response of another cache: see [`Exchange::set_peer_response`].
-    pub fn set_peer_response(&mut self, headers: &mut HeaderMap, is_proven: bool) {
+    pub fn set_peer_response(&mut self, headers: &mut HeaderMap) {
         if let Some(exchange) = &mut self.exchange {
-            exchange.set_peer_response(headers, is_proven);
+            exchange.set_peer_response(headers);
         }
     }
 

@@ -43,15 +43,11 @@ pub(crate) const LARDER_MIN: HeaderName = HeaderName::from_static("larder-min");
 /// For whom a node asks: the scheme and the address of its client.
 pub(crate) const LARDER_CLIENT: HeaderName = HeaderName::from_static("larder-client");
 
-/// What the answer to another node is: [`PROVEN`] or [`UNPROVEN`] for a response, otherwise perhaps
-/// the reason why there is none.
+/// What the answer to another node is: [`RESPONSE`], otherwise perhaps the reason why there is none.
 pub(crate) const LARDER_PEER: HeaderName = HeaderName::from_static("larder-peer");
 
-/// A response of the origin, new or stored, of a node that knows all purges.
-pub(crate) const PROVEN: HeaderValue = HeaderValue::from_static("proven");
-
-/// The same of a node that may have missed some.
-pub(crate) const UNPROVEN: HeaderValue = HeaderValue::from_static("unproven");
+/// A response of the origin, new or stored.
+pub(crate) const RESPONSE: HeaderValue = HeaderValue::from_static("response");
 
 /// The node has not executed all purges that the other one knows of.
 pub(crate) const BEHIND: HeaderValue = HeaderValue::from_static("behind");
@@ -64,10 +60,7 @@ pub(crate) const LATE: HeaderValue = HeaderValue::from_static("late");
 
 /// Says that a response comes from another node.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FromPeer {
-    /// Whether that node knows all purges.
-    pub(crate) is_proven: bool,
-}
+pub(crate) struct FromPeer;
 
 /// What the nodes that own an object have said.
 pub(crate) enum PeerAnswer {
@@ -414,15 +407,14 @@ impl Peer {
             Ok(response) => response,
             Err(failed) => return Err(self.no_answer(&failed).await),
         };
-        let is_proven = match response.headers_mut().remove(LARDER_PEER) {
-            Some(said) if said == PROVEN => true,
-            Some(said) if said == UNPROVEN => false,
+        match response.headers_mut().remove(LARDER_PEER) {
+            Some(said) if said == RESPONSE => {}
             Some(said) if said == BEHIND => return Err(NoAnswer::Behind),
             Some(said) if said == LATE => return Err(NoAnswer::Late),
             _ => return Err(NoAnswer::Refused),
-        };
+        }
         let mut response = response.map(|body| OriginBody::Received(body, None));
-        response.extensions_mut().insert(FromPeer { is_proven });
+        response.extensions_mut().insert(FromPeer);
         Ok(response)
     }
 

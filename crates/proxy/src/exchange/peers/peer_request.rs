@@ -10,14 +10,13 @@
 
 use crate::exchange::outgoing::{Outgoing, plain_error};
 use crate::exchange::peers::{
-    BEHIND, BUSY, LARDER_CLIENT, LARDER_MIN, LARDER_PEER, LATE, PROVEN, UNPROVEN,
+    BEHIND, BUSY, LARDER_CLIENT, LARDER_MIN, LARDER_PEER, LATE, RESPONSE,
 };
 use crate::exchange::proxy::Proxy;
 use ::http::request::Parts;
 use ::http::{HeaderValue, Method, Response, StatusCode};
 use bytes::Bytes;
 use larder_http::is_of_origin;
-use larder_units::Time;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 
@@ -75,7 +74,7 @@ pub(crate) fn busy() -> Response<Outgoing> {
 }
 
 /// Marks an answer of the origin, and one that did not come in time.
-pub(crate) fn mark(proxy: &Proxy, response: &mut Response<Outgoing>) {
+pub(crate) fn mark(response: &mut Response<Outgoing>) {
     let refused = response.extensions_mut().remove::<Refusal>();
     let is_late = response.extensions_mut().remove::<OriginIsLate>().is_some();
     let headers = response.headers_mut();
@@ -84,12 +83,7 @@ pub(crate) fn mark(proxy: &Proxy, response: &mut Response<Outgoing>) {
     if let Some(Refusal(reason)) = refused {
         headers.insert(LARDER_PEER, reason);
     } else if is_of_origin(headers) {
-        let shards = proxy.shards();
-        let since = shards
-            .fleet()
-            .map(|fleet| fleet.trusted_since(shards.now().time));
-        let is_proven = since == Some(Time::ZERO);
-        headers.insert(LARDER_PEER, if is_proven { PROVEN } else { UNPROVEN });
+        headers.insert(LARDER_PEER, RESPONSE);
     } else if is_late {
         headers.insert(LARDER_PEER, LATE);
     }

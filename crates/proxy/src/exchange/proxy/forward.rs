@@ -475,9 +475,9 @@ impl Received {
             exchange.forbid_storing();
         }
         let mut age = None;
-        if let Some(FromPeer { is_proven }) = head.extensions.remove() {
+        if let Some(FromPeer) = head.extensions.remove() {
             age = head.headers.get(AGE).cloned();
-            exchange.set_peer_response(&mut head.headers, is_proven);
+            exchange.set_peer_response(&mut head.headers);
             if !is_kept {
                 exchange.keep_no_copy();
             }
