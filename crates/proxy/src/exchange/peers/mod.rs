@@ -43,7 +43,8 @@ pub(crate) const LARDER_MIN: HeaderName = HeaderName::from_static("larder-min");
 /// For whom a node asks: the scheme and the address of its client.
 pub(crate) const LARDER_CLIENT: HeaderName = HeaderName::from_static("larder-client");
 
-/// What the answer to another node is: [`RESPONSE`], otherwise perhaps the reason why there is none.
+/// What the answer to another node is: [`RESPONSE`], otherwise perhaps the reason why there is
+/// none.
 pub(crate) const LARDER_PEER: HeaderName = HeaderName::from_static("larder-peer");
 
 /// A response of the origin, new or stored.
