@@ -3,7 +3,7 @@
 //! | subject | payload | says |
 //! | --- | --- | --- |
 //! | `$KV.larder_FLEET_members.NODE` | `{"v":1}` | the node is there, for [`limits::LEASE`] |
-//! | the same | `{"v":1,"instance":"…","version":"0.1.0","state":"following","applied":66,"behind":0}` | it also tells how it stands |
+//! | the same | `{"v":1,"instance":"…","state":"following",…}` | it also tells its [`Standing`] |
 //! | the same | `{"v":1,"peer":"10.0.0.1:7443","capacity":1073741824,"zone":"fra"}` | it also answers other nodes |
 //! | the same, with `KV-Operation: DEL` | | the node has stopped |
 //! | `larder.FLEET.wait.NODE` | `{"v":1,"log":"…","position":66,"id":"…"}` | it waits until all have that |

@@ -81,12 +81,13 @@ impl FleetReplay {
         let at = self.arrivals.below(self.nodes.len() as u64) as usize;
         self.counts.requests += 1;
         self.counts.bytes = self.counts.bytes.saturating_add(access.size);
-        let key = owner_key(&access.id.to_string());
-        let owner = self.owners.as_ref().map_or(at, |owners| {
+        let (mut owner, mut key) = (at, 0);
+        if let Some(owners) = &self.owners {
+            key = owner_key(&access.id.to_string());
             // The names are the places, and the first node asks nobody for what it owns.
             let first = owners.of(key).into_iter().next();
-            first.map_or(0, |peer| peer.node.parse().unwrap_or(0))
-        });
+            owner = first.map_or(0, |peer| peer.node.parse().unwrap_or(0));
+        }
         let node = &mut self.nodes[at];
         node.asked += 1;
         if node.asked.is_multiple_of(LOOK) {

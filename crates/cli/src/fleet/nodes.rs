@@ -7,7 +7,6 @@ use crate::failure::Failure;
 use crate::output::{line, printable};
 use clap::Args;
 use larder_fleet_host::{PeerOffer, Url, by_ownership, owner_key};
-
 use larder_units::ByteSize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -16,6 +15,11 @@ use std::path::PathBuf;
 
 /// The exit status if not all nodes follow the log.
 const UNSOUND: u8 = 3;
+
+/// The columns of the table of nodes.
+const COLUMNS: &[&str] = &[
+    "node", "state", "entry", "behind", "zone", "owns", "capacity", "address", "heard", "version",
+];
 
 /// The node that is asked.
 #[derive(Args, Debug)]
@@ -188,10 +192,6 @@ pub(super) fn status(args: &StatusArgs) -> Result<(), Failure> {
         let all: f64 = zone.map(|(_, offer)| offer.capacity as f64).sum();
         offer.capacity as f64 / all.max(1.0) * 100.0
     };
-    const COLUMNS: &[&str] = &[
-        "node", "state", "entry", "behind", "zone", "owns", "capacity", "address", "heard",
-        "version",
-    ];
     let mut list = List::new(COLUMNS);
     for node in &seen.nodes {
         let offer = node.offer.as_ref();

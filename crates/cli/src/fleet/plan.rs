@@ -1,10 +1,12 @@
 //! `larder fleet plan`: what nodes that share their responses would gain on a trace.
 
 use crate::failure::Failure;
+use crate::interruption;
 use crate::layout::Layout;
 use crate::lists::parse_all;
 use crate::numbers::count;
 use crate::output::line;
+use crate::progress::Bar;
 use crate::replay::progress::Progress;
 use crate::replay::source::Source;
 use crate::trace_file;
@@ -15,6 +17,7 @@ use larder_replay::{Access, FleetCounts, FleetReplay};
 use larder_units::ByteSize;
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Show what nodes that share their responses would gain on a trace or log
 ///
@@ -109,7 +112,12 @@ impl Planned {
 
 /// Replays, and prints a row for each number of nodes.
 pub(super) fn run(args: &PlanArgs) -> Result<(), Failure> {
-    let rows = replayed(args)?;
+    let bar = Arc::new(Bar::new(0));
+    let watched = Arc::clone(&bar);
+    interruption::watch(move || interruption::end(&watched, "no row is finished"))?;
+    let replayed = replayed(args, Arc::clone(&bar));
+    bar.clear();
+    let rows = replayed?;
     if args.json {
         for row in &rows {
             line!("{}", json_of(args, row));
@@ -137,7 +145,7 @@ fn numbers(args: &PlanArgs) -> Result<Vec<usize>, Failure> {
     Ok(numbers)
 }
 
-fn replayed(args: &PlanArgs) -> Result<Vec<Planned>, Failure> {
+fn replayed(args: &PlanArgs, bar: Arc<Bar>) -> Result<Vec<Planned>, Failure> {
     let numbers = numbers(args)?;
     if args.policy.is_offline() {
         return Err(Failure::usage(format!(
@@ -153,7 +161,8 @@ fn replayed(args: &PlanArgs) -> Result<Vec<Planned>, Failure> {
     let rows = numbers.iter().map(|nodes| Planned::new(args, *nodes));
     let mut rows: Vec<Planned> = rows.collect::<Result<_, _>>()?;
     let source = Source::new(&args.trace, &args.layout, args.limit);
-    let progress = Progress::new(source.units(rows.len()));
+    let progress = Progress::on(bar);
+    progress.add(source.units(rows.len()));
     let mut uncounted = args.warm_up;
     let mut has_sizes = false;
     source.chunks("replaying", &progress, rows.len(), |chunk| {
@@ -297,7 +306,7 @@ mod tests {
         let lines: String = (0..4000).map(line).collect();
         std::fs::write(&path, format!("time,id,size\n{lines}")).unwrap();
         let args = args(&path, &["--nodes", "4,1,4", "--warm-up", "40"]).unwrap();
-        let rows = replayed(&args).unwrap();
+        let rows = replayed(&args, Arc::new(Bar::new(0))).unwrap();
         let pages: Vec<Value> = rows.iter().map(|row| json_of(&args, row)).collect();
         assert_eq!(pages.len(), 2);
         let [one, four] = [&pages[0], &pages[1]];
