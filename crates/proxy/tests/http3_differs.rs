@@ -242,14 +242,19 @@ fn the_log_has_another_version() {
     assert_eq!(text, "HTTP/3.0 TLSv1.3 200 /100/a\n");
 }
 
-/// Failure: a UDP address that another program has prevents the start.
+/// Failure: a UDP address that another program has keeps the node from serving at all.
 #[test]
-fn an_occupied_udp_address_stops_the_node() {
-    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    let mut config = http3::config(Upstream::Generated);
-    let tls: &mut TlsConfig = config.tls.as_mut().unwrap();
-    tls.listen = vec![taken.local_addr().unwrap().into()];
-    let node = Node::with(&config);
+fn a_node_without_its_udp_address_serves_over_tcp() {
+    // The system chose the port for UDP: another test may have it for TCP, and then it is no use.
+    let (node, taken) = (0..20)
+        .find_map(|_| {
+            let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            let mut config = http3::config(Upstream::Generated);
+            let tls: &mut TlsConfig = config.tls.as_mut().unwrap();
+            tls.listen = vec![taken.local_addr().unwrap().into()];
+            Some((Node::started(&config).ok()?, taken))
+        })
+        .expect("twenty ports are taken for TCP");
     assert_eq!(announced(http3::address(&node)), None);
     drop(taken);
 }

@@ -49,12 +49,16 @@ impl Node {
     }
 
     pub fn with(config: &HttpConfig) -> Node {
-        let http = Http::start(config, || ()).unwrap();
-        Node {
+        Node::started(config).unwrap()
+    }
+
+    pub fn started(config: &HttpConfig) -> Result<Node, larder_proxy::Error> {
+        let http = Http::start(config, || ())?;
+        Ok(Node {
             address: http.local_addr().unwrap(),
             source: http.source(),
             http: Some(http),
-        }
+        })
     }
 
     /// Purges as an operator does.
