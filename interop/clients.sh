@@ -57,6 +57,13 @@ install_nats() {
     GOBIN=$home timeout 400 go install github.com/nats-io/nats-server/v2@latest
 }
 
+# A server with the protocol of S3.
+install_gofakes3() {
+    local home=$here/.env/gofakes3
+    [ -x "$home/gofakes3" ] && return 0
+    GOBIN=$home timeout 300 go install github.com/johannesboyne/gofakes3/cmd/gofakes3@latest
+}
+
 # Debian's, which is too old for a fleet: unpacked, not installed, so that it never runs as a service.
 install_old_nats() {
     local home=$here/.env/old_nats

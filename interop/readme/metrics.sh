@@ -13,6 +13,7 @@ read -r origin https peers < <(free_ports 3)
 "$LARDER" origin --listen "127.0.0.1:$origin" >"$work/origin.log" 2>&1 </dev/null &
 pids[origin]=$!
 "$LARDER" fleet certificates --folder "$work/fleet" n1 >"$work/fleet.log"
+printf 'aws_access_key_id = a\naws_secret_access_key = b\n' >"$work/s3-credentials"
 mkdir "$work/www"
 echo hello >"$work/www/hello.txt"
 configure node s3fifo <<TOML
@@ -31,6 +32,12 @@ codings = ["gzip"]
 path = "$work/access.log"
 
 $(tls_listener "$https")
+
+# A store that is away: the node has the metrics of objects.
+[http.object_store]
+url = "s3://bucket"
+endpoint = "http://127.0.0.1:1"
+credentials = "$work/s3-credentials"
 
 # Servers of a log that are away: the node has the metrics of a fleet.
 [fleet]

@@ -54,7 +54,7 @@ impl<'a> Reader<'a> {
         Reader(bytes)
     }
 
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (array, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(*array)
@@ -64,6 +64,11 @@ impl<'a> Reader<'a> {
         let (bytes, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
         Some(bytes)
+    }
+
+    /// Returns the bytes that were not read.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.0
     }
 
     pub(crate) fn byte(&mut self) -> Option<u8> {

@@ -92,6 +92,11 @@
 //! body above `max_object` is cut into slices for it while it passes. A response without room in
 //! memory is streamed from there ([`Streamed`]). The count of a purge is that of the store.
 //!
+//! # A third tier
+//! An [`ObjectTier`] is, for example, a bucket of S3 that several caches share. A response goes
+//! there when it is requested again, if it is worth its price, and a request asks it before the
+//! origin ([`Cache::read_object`]).
+//!
 //! # What is missing
 //! * A body that broke off is not kept as a part (§3.3 allows it); nor is a part that is not a
 //!   slice, or has no strong validator.
@@ -216,7 +221,7 @@ pub use rfc::fields::{
     CdnLoop, NAME, append_cdn_loop, cdn_loop_count, interim_fields, remove_own_hop,
     strip_hop_by_hop,
 };
-pub use rfc::key::keyed_authority;
+pub use rfc::key::{key_url, keyed_authority};
 pub use rfc::overrides::{Overrides, ResponseRules};
 pub use rfc::representation::{Selected, SelectedPiece, select};
 pub use rfc::route::{Route, Router};
@@ -225,6 +230,9 @@ pub use rfc::storability::Refusal;
 pub use store::answer::Answer;
 pub use store::bans::PurgeBans;
 pub use store::coded_forms::{AnswerCoding, WantedForm};
+pub use store::object::{
+    FreshObject, ObjectHead, ObjectTier, OfferedObject, ReadObject, object_head_bytes,
+};
 pub use store::policy_engine::{EngineAccess, EngineFigures, Eviction, PolicyEngine};
 pub use store::purge::{Purge, Purged, Scope, Url, UrlError};
 pub use store::purge_table::{Position, PurgeVerdict};

@@ -85,6 +85,10 @@ pub const PIECE_BYTES: usize = 64 * 1024;
 /// streamed.
 pub const TIER_FIRST_BYTES: usize = 2 * STORED_HEADER_BYTES;
 
+/// Longest part of an object before its body, in bytes: such a head, and its key. A longer one is
+/// no object.
+pub const OBJECT_HEAD_BYTES: usize = TIER_FIRST_BYTES + 2 * KEY_BYTES;
+
 /// Ranges in one request. PDF readers send a few dozen; each costs some lines in the answer. A
 /// request for more gets the whole body.
 pub const RANGES: usize = 64;

@@ -16,6 +16,7 @@ use crate::base::error::{Error, Problem};
 use crate::base::live_limits::LiveLimits;
 use crate::cache::disk_tier;
 use crate::cache::disk_tier::HttpDisk;
+use crate::cache::object_tier::OwnObjects;
 use crate::cache::observed_cache::ObservedHttpCache;
 use crate::cache::shards::Shards;
 use crate::config::http_config::HttpConfig;
@@ -33,6 +34,7 @@ use larder_admin::{Purging, StatusSource};
 use larder_host::ListenAddress;
 use larder_host::Preflight;
 use larder_host::entropy;
+use larder_object_host::Objects;
 use larder_units::{ByteSize, Streams};
 use larder_what_if_host::LiveWhatIf;
 use std::net::SocketAddr;
@@ -148,6 +150,8 @@ pub fn check(config: &HttpConfig, preflight: &mut Preflight) {
         preflight.add(Origins::new(config, None).err());
     }
     preflight.add(rules(config).err());
+    let store = config.object_store.as_ref();
+    preflight.add(store.and_then(|store| Objects::check(store).err()));
     for problem in own {
         preflight.add(Some(problem));
     }
@@ -216,6 +220,7 @@ impl Http {
         if let Some(fleet) = &config.fleet {
             shards.join_fleet(fleet);
         }
+        let objects = start_objects(config, &shards)?;
         let observer = Arc::new(Observer::new(
             config,
             request_threads::count(config.threads),
@@ -224,6 +229,9 @@ impl Http {
         let live = Live::new(config, origins, rules(config)?);
         let proxy = Proxy::new(shards, live, disk, live_limits, Arc::clone(&observer));
         let proxy = Arc::new(proxy);
+        if let Some(objects) = objects {
+            proxy.set_objects(objects);
+        }
         proxy.cache_settings().start(config.cache_config());
         let identities = Identities::default();
         if let (Some(peers), Some(fleet)) = (&config.peers, &config.fleet) {
@@ -546,7 +554,30 @@ impl Http {
         if let Some(disk) = self.proxy.disk() {
             disk.stop();
         }
+        if let Some(objects) = self.proxy.objects() {
+            objects.stop();
+        }
     }
+}
+
+/// Starts the third tier, if there is one.
+fn start_objects(config: &HttpConfig, shards: &Arc<Shards>) -> Result<Option<Objects>, Error> {
+    let Some(store) = &config.object_store else {
+        return Ok(None);
+    };
+    let objects = Objects::start(store).map_err(Error::ObjectStore)?;
+    let mut writer = [0; 16];
+    for (part, word) in writer.chunks_exact_mut(8).zip(entropy::words::<2>()) {
+        part.copy_from_slice(&word.to_le_bytes());
+    }
+    let tier = || -> Box<dyn larder_http::ObjectTier> {
+        Box::new(OwnObjects {
+            objects: objects.clone(),
+            fleet: config.fleet.clone(),
+        })
+    };
+    shards.set_objects(&tier, writer);
+    Ok(Some(objects))
 }
 
 /// Returns the hosts for certificates by ACME, with their authority.

@@ -53,6 +53,7 @@ mod http_trusted_proxies;
 mod http_upgrades;
 mod many_variants_never_hit;
 mod names;
+mod objects_mixed_up;
 mod purges_of_a_fleet_missed;
 mod purges_of_other_things_empty_the_cache;
 mod reloads_mix_configurations;

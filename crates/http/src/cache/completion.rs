@@ -208,7 +208,9 @@ impl Cache {
             headers,
             freshness,
         );
-        let stored = stored.at(exchange.asked_at);
+        let mut stored = stored.at(exchange.asked_at);
+        // It is there.
+        stored.is_offered = !exchange.is_object;
         let size = declared.map(|length| self.store.size_of(&stored, length));
         // The policy decides about what this cache may keep, and learns from requests for that.
         let admitted = !exchange.keeps_no_copy && self.store.miss_and_admit(hash, size, now.time);
@@ -345,6 +347,7 @@ impl Cache {
         if is_storable {
             self.put_in_tier(&stored, now);
         }
+        stored.is_offered &= is_storable && self.is_offered_later(&stored, now);
         stored.body = body;
         if !is_admitted {
             if !unwanted {
@@ -420,6 +423,7 @@ impl Cache {
         (exchange.asked, exchange.asked_at) = (now.time, self.store.purges.now());
         // Another cache may have sent the response before.
         (exchange.left_at_peer, exchange.keeps_no_copy) = (None, false);
+        exchange.is_object = false;
     }
 
     /// Removes the stored response that `old` is a copy of, or its successor.

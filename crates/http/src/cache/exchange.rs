@@ -8,6 +8,7 @@ use crate::rfc::fields::CdnLoop;
 use crate::rfc::key::Key;
 use crate::rfc::overrides::ResponseRules;
 use crate::rfc::{cache_status, conditional, fields};
+use crate::store::object::FreshObject;
 use crate::store::purge_table::Position;
 use crate::store::stored::Stored;
 use http::header::{AGE, AUTHORIZATION, IF_RANGE, RANGE, TE, VIA};
@@ -131,6 +132,8 @@ pub struct Exchange {
     pub(crate) tier_lookup: TierLookup,
     /// True if the response comes from its origin without a cache in between.
     pub(crate) is_direct: bool,
+    /// True if the response is an object of the object tier.
+    pub(crate) is_object: bool,
     /// The host's rules for the response.
     pub(crate) rules: Option<Arc<dyn ResponseRules>>,
 }
@@ -213,6 +216,7 @@ impl Exchange {
             part: (0, None),
             tier_lookup: TierLookup::No,
             is_direct: false,
+            is_object: false,
             rules: None,
         }
     }
@@ -284,6 +288,26 @@ impl Exchange {
         match u64::from(age).saturating_sub(known) {
             0 => drop(headers.remove(AGE)),
             rest => drop(headers.insert(AGE, HeaderValue::from(rest))),
+        }
+    }
+
+    /// Returns the key of the object that may answer the request; `None` if none does. Call it
+    /// after [`Exchange::take_headers`].
+    pub fn object_key(&self) -> Option<Box<[u8]>> {
+        let is_whole = matches!(self.ask, Ask::Whole) && !conditional::asks_for_less(&self.headers);
+        let may_have = self.may_store && self.held.is_none() && !self.is_authorized();
+        (self.method == Method::GET && is_whole && may_have).then(|| self.key.to_bytes())
+    }
+
+    /// Records that the response is an object of the object tier: confirmed by the origin just now,
+    /// or `fresh`. It is not offered to the tier again. Call it before
+    /// [`Cache::on_response`](crate::Cache::on_response).
+    pub fn set_object(&mut self, headers: &mut HeaderMap, fresh: Option<FreshObject>) {
+        self.is_object = true;
+        if let Some(fresh) = fresh {
+            self.left_at_peer = Some(fresh.ttl_seconds);
+            self.asked_at = fresh.asked_at;
+            self.set_asked_by_age(headers);
         }
     }
 

@@ -138,6 +138,7 @@ impl Cache {
             stored: false,
             collapsed: false,
             refusal: None,
+            is_object: false,
         };
         let retry_after = match failure {
             UpstreamFailure::Unavailable { retry_after } if !strict => {

@@ -33,6 +33,7 @@ use crate::rfc::fields::CdnLoop;
 use crate::rfc::route::Router;
 use crate::store::coded_forms::WantedForm;
 use crate::store::index::Store;
+use crate::store::object::Objects;
 use crate::store::policy_engine::{
     EngineAccess, EngineFigures, EngineHandle, Eviction, PolicyEngine,
 };
@@ -95,6 +96,7 @@ pub struct Cache {
     pub(crate) tier: Option<Box<dyn SecondTier>>,
     /// Bytes that may wait to be written to the tier.
     pub(crate) tier_queue: u64,
+    pub(crate) objects: Option<Objects>,
     /// See [`Cache::take_unsettled`].
     pub(crate) unsettled: bool,
     /// See [`Cache::trust_since`].
@@ -186,6 +188,7 @@ impl Cache {
             counters: Counters::default(),
             tier: None,
             tier_queue: 0,
+            objects: None,
             unsettled: false,
             trusted_since: Time::ZERO,
             reports_invalidations: false,

@@ -131,6 +131,9 @@ impl Cache {
             },
             _ => newest,
         };
+        if self.store.entry(slot).is_offered() {
+            return None;
+        }
         let codable = self.store.codable(slot);
         let wanted = asked
             .coding

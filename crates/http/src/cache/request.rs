@@ -23,6 +23,7 @@ use crate::store::answer::Answer;
 use crate::store::coded_forms::AnswerCoding;
 use crate::store::entry::Codable;
 use crate::store::index::Found;
+use crate::store::object::Offer;
 use crate::store::policy_engine::EntryId;
 use crate::store::stored::Stored;
 use bytes::Bytes;
@@ -394,6 +395,9 @@ impl Cache {
         self.store.hit(slot, now.time);
         self.counters.hits += 1;
         self.counters.hit_bytes += answer.length();
+        if let Some(offered) = self.store.take_offered(slot) {
+            self.offer(&offered, Offer::New, now);
+        }
         answer
     }
 

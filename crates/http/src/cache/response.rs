@@ -135,6 +135,7 @@ impl Cache {
             stored,
             collapsed: false,
             refusal,
+            is_object: exchange.is_object,
         }
         .set(&mut headers);
         if let (Some(fill), Ask::Slice(_)) = (&mut fill, &exchange.ask) {

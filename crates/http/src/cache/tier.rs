@@ -1,11 +1,19 @@
-//! The cache's use of its second tier: stores, renews and removes responses there.
+//! The cache's use of its tiers: stores, renews and removes responses in the second one, and reads
+//! and offers objects of the third.
 
 use crate::cache::Cache;
+use crate::cache::exchange::Exchange;
 use crate::now::Now;
 use crate::rfc::key::Key;
+use crate::store::object::{
+    Decoded, FreshObject, LEAST_LIFETIME, NOTE, ObjectHead, ObjectTier, Objects, Offer,
+    OfferedObject, RESPONSE, ReadObject, VARIANT_SECRET, decode, encode,
+};
+use crate::store::purge_table::{Position, PurgeVerdict};
 use crate::store::record;
 use crate::store::second_tier::SecondTier;
 use crate::store::stored::Stored;
+use http::StatusCode;
 use larder_units::ByteSize;
 
 impl Cache {
@@ -64,6 +72,7 @@ impl Cache {
     }
 
     pub(crate) fn remove_from_tier(&mut self, key: &Key<'_>) {
+        self.remove_object(&key.to_bytes());
         if let Some(tier) = &mut self.tier {
             tier.remove(&key.to_bytes());
             self.unsettled = true;
@@ -77,6 +86,121 @@ impl Cache {
         let variant = stored.selector.variant(&self.hash_key);
         if let Some(tier) = &mut self.tier {
             tier.remove_variant(&stored.key, variant);
+        }
+    }
+
+    /// Sets a third tier behind the store and the second tier. `writer` is a random number of this
+    /// cache, for all its shards. The host looks objects up for requests that it would send to the
+    /// origin otherwise ([`Exchange::object_key`](crate::Exchange::object_key)).
+    pub fn set_objects(&mut self, tier: Box<dyn ObjectTier>, writer: [u8; 16]) {
+        self.objects = Some(Objects { tier, writer });
+    }
+
+    /// Reads an object for a request. `bytes` begins with everything before the body; `whole` are
+    /// the bytes of the object.
+    pub fn read_object(
+        &self,
+        exchange: &Exchange,
+        bytes: &[u8],
+        whole: u64,
+        now: Now,
+    ) -> ReadObject {
+        let key = exchange.key.to_bytes();
+        let decoded = decode(bytes, &key, exchange.hash, now);
+        let (Some(objects), Some(decoded)) = (&self.objects, decoded) else {
+            return ReadObject::Unusable;
+        };
+        let Decoded {
+            kind,
+            writer,
+            mut stored,
+            start,
+            body_bytes,
+        } = decoded;
+        if (start as u64).checked_add(body_bytes) != Some(whole) {
+            return ReadObject::Unusable;
+        }
+        if kind == NOTE || !stored.selector.matches(&exchange.headers) {
+            let variant = stored
+                .selector
+                .variant_of(&exchange.headers, &VARIANT_SECRET);
+            return ReadObject::Variant(variant);
+        }
+        let is_own = writer == objects.writer;
+        if !is_own {
+            stored.asked_at = Position::default();
+        }
+        let verdict = self.store.purges.verdict(&stored);
+        if verdict == PurgeVerdict::Purged {
+            return ReadObject::Unusable;
+        }
+        let head = ObjectHead::new(&stored, start, body_bytes, now);
+        let directives = self.directives(&exchange.headers);
+        if is_own
+            && verdict == PurgeVerdict::Kept
+            && stored.freshness.satisfies(&directives, now.time)
+        {
+            let fresh = FreshObject {
+                ttl_seconds: stored.freshness.ttl_seconds(now.time),
+                asked_at: stored.asked_at,
+            };
+            return ReadObject::Fresh(head, fresh);
+        }
+        if stored.has_validator() {
+            ReadObject::Stale(head)
+        } else {
+            ReadObject::Unusable
+        }
+    }
+
+    /// Offers a response that was requested again to the third tier.
+    pub(crate) fn offer(&mut self, stored: &Stored, offer: Offer, now: Now) {
+        if !self.may_become_object(stored, now) {
+            return;
+        }
+        let Some(Objects { tier, writer }) = &mut self.objects else {
+            return;
+        };
+        let variant = stored.selector.variant(&VARIANT_SECRET);
+        tier.offer(OfferedObject {
+            key: stored.key.clone(),
+            variant,
+            note: (variant != 0).then(|| encode(stored, NOTE, writer, now)),
+            is_new: offer == Offer::New,
+            head: encode(stored, RESPONSE, writer, now),
+            body: stored.body.clone(),
+        });
+    }
+
+    /// Returns true if the next hit of a fetched response offers it to the third tier. One that was
+    /// fetched before is offered now.
+    pub(crate) fn is_offered_later(&mut self, stored: &Stored, now: Now) -> bool {
+        if !stored.is_offered || !self.may_become_object(stored, now) {
+            return false;
+        }
+        let objects = self.objects.as_mut();
+        let was_fetched = objects.is_some_and(|objects| objects.tier.was_fetched(stored.hash));
+        if was_fetched {
+            self.offer(stored, Offer::New, now);
+        }
+        !was_fetched
+    }
+
+    fn may_become_object(&self, stored: &Stored, now: Now) -> bool {
+        let Some(objects) = &self.objects else {
+            return false;
+        };
+        let left = stored.freshness.ttl_seconds(now.time);
+        stored.status == StatusCode::OK
+            && stored.sliced().is_none()
+            && (stored.has_validator() || left >= LEAST_LIFETIME.as_secs() as i64)
+            && objects.tier.is_worth(stored.body.len() as u64)
+    }
+
+    /// Removes the object of a key.
+    pub(crate) fn remove_object(&mut self, key: &[u8]) {
+        if let Some(objects) = &mut self.objects {
+            objects.tier.remove(key);
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::rfc::directives::RequestDirectives;
 use crate::rfc::fields;
 use crate::store::answer::Answer;
 use crate::store::index::Found;
+use crate::store::object::Offer;
 use crate::store::purge_table::PurgeVerdict;
 use crate::store::record;
 use crate::store::second_tier::{TierHit, TierResponse};
@@ -233,6 +234,9 @@ impl Cache {
     ) -> Answer {
         let ttl_seconds = stored.freshness.ttl_seconds(now.time);
         self.promote(stored.clone(), now);
+        if stored.in_tier().is_none() {
+            self.offer(&stored, Offer::Known, now);
+        }
         let headers = stored.validated_headers(now.time, CacheStatus::TierHit { ttl_seconds });
         let answer = stored
             .ready(headers)

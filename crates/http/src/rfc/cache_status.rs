@@ -71,6 +71,8 @@ pub(crate) enum CacheStatus {
         stored: bool,
         collapsed: bool,
         refusal: Option<Refusal>,
+        /// It came from the object tier.
+        is_object: bool,
     },
     /// Answered from the store with a stale response, because the origin failed.
     Stale {
@@ -160,6 +162,7 @@ impl CacheStatus {
                 stored,
                 collapsed,
                 refusal,
+                is_object,
             } => {
                 let _ = write!(text, "; fwd={}", reason.name());
                 if let Some(status) = status {
@@ -171,9 +174,11 @@ impl CacheStatus {
                 if collapsed {
                     text.push_str("; collapsed");
                 }
-                refusal.map_or(Ok(()), |refusal| {
-                    write!(text, "; detail={}", refusal.name())
-                })
+                match refusal {
+                    Some(refusal) => write!(text, "; detail={}", refusal.name()),
+                    None if is_object => write!(text, "; detail=object-store"),
+                    None => Ok(()),
+                }
             }
         };
     }
@@ -188,6 +193,7 @@ impl CacheStatus {
             stored: true,
             collapsed: false,
             refusal: None,
+            is_object: false,
         };
         if earlier.is_empty() && self == STORED {
             return HeaderValue::from_static("larder; fwd=uri-miss; fwd-status=200; stored");

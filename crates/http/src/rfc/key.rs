@@ -182,6 +182,14 @@ impl<'a> Key<'a> {
     }
 }
 
+/// Returns the URL of a stored key ([`Exchange::tier_key`](crate::Exchange::tier_key)); `None` for
+/// other bytes.
+pub fn key_url(stored: &[u8]) -> Option<String> {
+    let mut parts = std::str::from_utf8(stored).ok()?.splitn(3, ' ');
+    let (scheme, authority, target) = (parts.next()?, parts.next()?, parts.next()?);
+    Some(format!("{scheme}://{authority}{target}"))
+}
+
 /// Returns an authority as in the key: in lower case and without the scheme's default port.
 pub fn keyed_authority<'a>(scheme: &'a str, authority: &'a str) -> Cow<'a, str> {
     Key::new(scheme, authority, "/").into_authority()

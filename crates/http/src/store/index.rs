@@ -499,6 +499,15 @@ impl Store {
         entry.codable()
     }
 
+    /// Returns the response if this hit offers it to the object tier.
+    pub(crate) fn take_offered(&mut self, id: EntryId) -> Option<Stored> {
+        let offered = self.entry(id).is_offered();
+        if let Some(indexed) = self.entries[id.index()].as_mut().filter(|_| offered) {
+            indexed.entry.clear_offered();
+        }
+        offered.then(|| self.stored(id))
+    }
+
     /// Returns the form of a stored response with this coding.
     pub(crate) fn form(&self, id: EntryId, coding: ContentCoding) -> Option<View<'_>> {
         let form = self.entry(id).form(coding)?;

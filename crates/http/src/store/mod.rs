@@ -1,5 +1,5 @@
 //! Stored responses: the compact entry, its index over the policy engine, its record on a second
-//! tier, and purges.
+//! tier, its object, and purges.
 
 pub(crate) mod answer;
 pub(crate) mod bans;
@@ -8,6 +8,7 @@ pub(crate) mod entry;
 pub(crate) mod host_counts;
 pub(crate) mod index;
 pub(crate) mod line_table;
+pub(crate) mod object;
 pub(crate) mod observed;
 pub(crate) mod policy_engine;
 pub(crate) mod purge;

@@ -45,6 +45,8 @@ pub(crate) struct Stored {
     pub body: Bytes,
     /// The location of the body, if it is not in `body`.
     pub elsewhere: Option<Box<Elsewhere>>,
+    /// True if the next hit offers it to the object tier.
+    pub is_offered: bool,
     /// All fields except `Age`, `Cache-Status` and `Content-Length`, which each answer adds.
     headers: Arc<HeaderMap>,
     /// The `Cache-Status` of caches nearer to the origin.
@@ -83,6 +85,7 @@ impl Stored {
             asked_at,
             body,
             elsewhere,
+            is_offered: false,
             headers,
             earlier,
         }
@@ -243,6 +246,16 @@ impl Stored {
         now: Now,
     ) -> ResponseDirectives {
         let mut headers = self.headers();
+        Stored::renew_fields(&mut headers, not_modified);
+        let says = says(self.status, &headers);
+        self.freshness = Freshness::of(self.status, &headers, &says, asked, now);
+        self.earlier = cache_status::earlier(&headers).into_boxed_str();
+        self.headers = Arc::new(without_written_anew(headers));
+        says
+    }
+
+    /// Takes over the fields of a 304, as [`Stored::freshen`] does.
+    pub(crate) fn renew_fields(headers: &mut HeaderMap, not_modified: &HeaderMap) {
         const OF_THE_BODY: [HeaderName; 6] = [
             CONTENT_ENCODING,
             CONTENT_LENGTH,
@@ -260,11 +273,6 @@ impl Stored {
                 headers.append(name, value.clone());
             }
         }
-        let says = says(self.status, &headers);
-        self.freshness = Freshness::of(self.status, &headers, &says, asked, now);
-        self.earlier = cache_status::earlier(&headers).into_boxed_str();
-        self.headers = Arc::new(without_written_anew(headers));
-        says
     }
 
     /// Returns the memory of its entry with a body of `body` bytes, if it shares no header line

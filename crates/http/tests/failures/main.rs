@@ -8,6 +8,7 @@ mod evicted_bodies_unbounded;
 mod hop_by_hop_leaked;
 mod invalidation_missed;
 mod memory_unbounded;
+mod objects_wrong;
 mod oracle;
 mod panics_on_anything;
 mod plain_hit_differs;

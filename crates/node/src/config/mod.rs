@@ -36,6 +36,7 @@ pub use reference::{explain, reference};
 pub use settings::ConfigSources;
 pub(crate) use web_origins::WebOrigins;
 
+use larder_object_host::ObjectStoreConfig;
 use larder_policy::Engine;
 use larder_proxy::TlsConfig;
 use larder_proxy::rules::Rules;
@@ -223,6 +224,8 @@ impl Config {
         files.extend(pages.map(|path| ("[[http.rules]] error_page", path)));
         let origin_ca = proxy.origin_ca.as_deref();
         files.extend(origin_ca.map(|path| ("[http] origin_ca", path)));
+        let store = proxy.object_store.iter();
+        files.extend(store.flat_map(ObjectStoreConfig::files));
         files.extend(self.fleet.iter().flat_map(FleetTable::files));
         for table in &self.ndn.verify {
             files.push(("[[ndn.verify]] anchor", &table.anchor));

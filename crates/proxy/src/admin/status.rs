@@ -6,6 +6,7 @@ use crate::accept::serving::ClientCounters;
 use crate::admin::certificates;
 use crate::cache::shards::CacheFigures;
 use crate::coding::coded_body::CodingCounters;
+use crate::exchange::objects::ObjectCounters;
 use crate::exchange::peers::PeerCounters;
 use crate::exchange::proxy::Proxy;
 use crate::exchange::tunnel::TunnelFigures;
@@ -16,6 +17,7 @@ use larder_admin::histogram::Times;
 use larder_admin::{CaptureLines, MetricLine, Metrics, StatusSource};
 use larder_host::ListenAddress;
 use larder_http::{COUNTERS, Counters, ForwardReason, Refusal, ShownIn};
+use larder_object_host as object_store;
 use larder_tier_host as disk;
 use larder_units::Ratio;
 use larder_what_if_host::LiveWhatIf;
@@ -132,6 +134,34 @@ static PEERS: [MetricLine<PeerCounters>; 6] = [
         "larder_fleet_peer_requests",
         "Requests of other nodes to this one",
         |peers| peers.received.load(Ordering::Relaxed),
+    ),
+];
+
+/// What objects of the third tier came to.
+static OBJECTS: [MetricLine<ObjectCounters>; 4] = [
+    MetricLine::counter(
+        "fresh",
+        "larder_object_store_fresh",
+        "Responses from the object store without the origin",
+        |objects| objects.fresh.load(Ordering::Relaxed),
+    ),
+    MetricLine::counter(
+        "confirmed",
+        "larder_object_store_confirmed",
+        "Responses from the object store that the origin has confirmed",
+        |objects| objects.confirmed.load(Ordering::Relaxed),
+    ),
+    MetricLine::counter(
+        "outdated",
+        "larder_object_store_outdated",
+        "Objects that the origin has not confirmed: its own answer was used",
+        |objects| objects.outdated.load(Ordering::Relaxed),
+    ),
+    MetricLine::counter(
+        "saved_bytes",
+        "larder_object_store_saved_bytes",
+        "Bytes of bodies from the object store, which the origin did not send",
+        |objects| objects.saved_bytes.load(Ordering::Relaxed),
     ),
 ];
 
@@ -304,6 +334,11 @@ impl CacheSource {
         if let Some(all) = self.proxy.peers() {
             MetricLine::add_to_page(&PEERS, all.counters(), &mut peers);
         }
+        let objects = self.proxy.objects().map(|objects| {
+            let mut page = object_store::status(objects);
+            MetricLine::add_to_page(&OBJECTS, self.proxy.object_counters(), &mut page);
+            page
+        });
         let mut upgraded = Map::new();
         MetricLine::add_to_page(&TUNNELS, &self.proxy.tunnels().figures(), &mut upgraded);
         let mut page = Map::new();
@@ -331,6 +366,7 @@ impl CacheSource {
             ("forwarded", forwarded(counters.forwarded)),
             ("not_stored", refused(counters.refused)),
             ("disk", json!(disk)),
+            ("object_store", json!(objects)),
             ("what_if", json!(self.what_if.status())),
             ("upgraded", Value::Object(upgraded)),
             ("peers", Value::Object(peers)),
@@ -399,6 +435,10 @@ impl StatusSource for CacheSource {
         }
         if let Some(disk) = disk {
             disk::metrics("larder_http_disk", "Responses", metrics, &disk.figures());
+        }
+        if let Some(objects) = self.proxy.objects() {
+            object_store::metrics(objects, metrics);
+            metrics.lines(&OBJECTS, self.proxy.object_counters());
         }
         let servers = self.proxy.live().origins.servers();
         let servers = servers

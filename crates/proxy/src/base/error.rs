@@ -27,6 +27,8 @@ pub enum Error {
     Listen(ListenError),
     /// The disk tier cannot start, or cannot forget records.
     Disk(larder_tier_host::Error),
+    /// The third tier cannot start.
+    ObjectStore(larder_object_host::Error),
     /// Certificates cannot be ordered.
     Acme(larder_acme_host::Error),
 }
@@ -148,6 +150,7 @@ impl fmt::Display for Error {
             Error::Thread(error) => write!(f, "cannot start a thread: {error}"),
             Error::Listen(error) => error.fmt(f),
             Error::Disk(error) => error.fmt(f),
+            Error::ObjectStore(error) => error.fmt(f),
             Error::Acme(error) => error.fmt(f),
         }
     }
@@ -200,6 +203,7 @@ impl error::Error for Error {
             Error::Thread(error) => Some(error),
             Error::Listen(error) => error.source(),
             Error::Disk(error) => error.source(),
+            Error::ObjectStore(error) => error.source(),
             Error::Acme(error) => error.source(),
         }
     }

@@ -17,6 +17,7 @@ use crate::rules::Rule;
 use larder_acme_host::ChallengeKind;
 use larder_host::ListenConfig;
 use larder_http::Codings;
+use larder_object_host::ObjectStoreConfig;
 use larder_tier_host::DiskConfig;
 use larder_units::{ByteSize, optional_path};
 use serde::de::Error;
@@ -79,6 +80,8 @@ pub struct HttpConfig {
     pub compression: CompressionConfig,
     /// `[http.disk]`: the disk tier, if there is one.
     pub disk: Option<DiskConfig>,
+    /// `[http.object_store]`: the third tier, if there is one.
+    pub object_store: Option<ObjectStoreConfig>,
     /// `[http.access_log]`: the access log, if there is one.
     pub access_log: Option<AccessLogConfig>,
     /// The source of request ids.
@@ -147,6 +150,7 @@ impl Default for HttpConfig {
             accept_encoding: Codings::OF_BROWSERS,
             compression: CompressionConfig::default(),
             disk: None,
+            object_store: None,
             access_log: None,
             request_id: RequestIdSource::Off,
             fleet: None,

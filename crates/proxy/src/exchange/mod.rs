@@ -8,6 +8,7 @@ pub(crate) mod fill;
 pub(crate) mod https_redirect;
 pub(crate) mod live;
 pub(crate) mod max_forwards;
+pub(crate) mod objects;
 pub(crate) mod observed;
 pub(crate) mod outgoing;
 pub(crate) mod peers;

@@ -1,6 +1,7 @@
 //! The caching reverse proxy: passes clients' requests to the cache, the cache's requests to the
 //! origin, and responses back.
 
+mod ask_objects;
 pub(crate) mod file_rules;
 pub(crate) mod forward;
 
@@ -19,6 +20,7 @@ use crate::coding::encoder_places::EncoderPlaces;
 use crate::coding::form_maker::FormMaker;
 use crate::exchange::disk_body::stream;
 use crate::exchange::live::{Live, LiveCell};
+use crate::exchange::objects::ObjectCounters;
 use crate::exchange::outgoing::{Outgoing, response};
 use crate::exchange::peers::continued_body::{AskRest, continued, without_conditions};
 use crate::exchange::peers::{Owned, PeerAnswer, Peers};
@@ -34,6 +36,7 @@ use ::http::{HeaderMap, Method, Response, StatusCode};
 use hyper::body::Body;
 use larder_acme_host::Certificates;
 use larder_http::{Answer, AnswerCoding, Assembly, Budget, TierSlice, UpstreamFailure};
+use larder_object_host::Objects;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -66,6 +69,9 @@ pub(crate) struct Proxy {
     certificates: Arc<Certificates>,
     /// The other nodes of the fleet, if they share responses; set before requests come.
     peers: OnceLock<Peers>,
+    /// The third tier; set before requests come.
+    objects: OnceLock<Objects>,
+    object_counters: ObjectCounters,
 }
 
 impl Proxy {
@@ -93,6 +99,8 @@ impl Proxy {
             circle_logged: AtomicBool::new(false),
             certificates: Arc::default(),
             peers: OnceLock::new(),
+            objects: OnceLock::new(),
+            object_counters: ObjectCounters::default(),
         }
     }
 
@@ -109,6 +117,20 @@ impl Proxy {
     /// Returns the other nodes of the fleet, if they share responses.
     pub(crate) fn peers(&self) -> Option<&Peers> {
         self.peers.get()
+    }
+
+    /// Asks this tier before the origin.
+    pub(crate) fn set_objects(&self, objects: Objects) {
+        let _ = self.objects.set(objects);
+    }
+
+    /// Returns the third tier, if there is one.
+    pub(crate) fn objects(&self) -> Option<&Objects> {
+        self.objects.get()
+    }
+
+    pub(crate) fn object_counters(&self) -> &ObjectCounters {
+        &self.object_counters
     }
 
     /// Returns the nodes to ask for the object of a request before its origin.
@@ -330,8 +352,8 @@ impl Proxy {
     }
 }
 
-/// Returns what asks the origin for the rest of a body of another node.
-fn rest_of(live: &Arc<Live>, target: UpstreamTarget, mut headers: HeaderMap) -> AskRest {
+/// Returns what asks the origin for the rest of a body of another node, or of an object.
+pub(crate) fn rest_of(live: &Arc<Live>, target: UpstreamTarget, mut headers: HeaderMap) -> AskRest {
     let live = Arc::clone(live);
     Box::new(move |fields| {
         headers.extend(fields);

@@ -6,7 +6,8 @@ use super::body_cell::{BodyCell, SharedReader};
 use bytes::Bytes;
 use http::HeaderMap;
 use larder_http::{
-    Answer, Completion, Exchange, Fill, Follower, Joined, Pushed, ResponseRules, SliceFollower,
+    Answer, Completion, Exchange, Fill, Follower, FreshObject, Joined, Pushed, ResponseRules,
+    SliceFollower,
 };
 use std::ops::Deref;
 use std::sync::Arc;
@@ -65,6 +66,13 @@ impl OpenExchange {
     pub fn set_peer_response(&mut self, headers: &mut HeaderMap) {
         if let Some(exchange) = &mut self.exchange {
             exchange.set_peer_response(headers);
+        }
+    }
+
+    /// Takes an object: see [`Exchange::set_object`].
+    pub fn set_object(&mut self, headers: &mut HeaderMap, fresh: Option<FreshObject>) {
+        if let Some(exchange) = &mut self.exchange {
+            exchange.set_object(headers, fresh);
         }
     }
 

@@ -25,9 +25,9 @@ use http::{HeaderMap, StatusCode};
 use larder_http::{
     Answer, Assembled, Assembly, BodyEnd, BodyId, Budget, Cache, CdnLoop, Completion, Config,
     Counters, EngineAccess, EngineFigures, Exchange, Fill, Follower, FollowerId, JoinResult,
-    Joined, Now, Outbox, Piece, PlainHit, PlainRequest, PolicyEngine, Purge, Reply, RequestHead,
-    ResponseHead, Router, Scope, SecondTier, SliceFollower, SliceJoin, Step, TierHit, TierSlice,
-    TierStep, UpstreamFailure, WantedForm,
+    Joined, Now, ObjectTier, Outbox, Piece, PlainHit, PlainRequest, PolicyEngine, Purge,
+    ReadObject, Reply, RequestHead, ResponseHead, Router, Scope, SecondTier, SliceFollower,
+    SliceJoin, Step, TierHit, TierSlice, TierStep, UpstreamFailure, WantedForm,
 };
 use larder_policy::observe::{Observation, Totals};
 use larder_policy::{JobDone, SpecError};
@@ -473,6 +473,20 @@ impl Shards {
                 Lookup::Variant(OpenExchange::new(self, exchange), variant)
             }
             TierStep::Forward(exchange) => Lookup::Forward(OpenExchange::new(self, exchange)),
+        }
+    }
+
+    /// See [`Cache::read_object`].
+    pub fn read_object(&self, exchange: &Exchange, bytes: &[u8], whole: u64) -> ReadObject {
+        let now = self.now();
+        let state = self.at(exchange.shard(), now);
+        state.cache.read_object(exchange, bytes, whole, now)
+    }
+
+    /// Sets a third tier: see [`Cache::set_objects`].
+    pub fn set_objects(&self, tier: &dyn Fn() -> Box<dyn ObjectTier>, writer: [u8; 16]) {
+        for shard in &self.shards {
+            shard.lock().cache.set_objects(tier(), writer);
         }
     }
 

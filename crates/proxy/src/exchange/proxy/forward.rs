@@ -7,6 +7,7 @@ use crate::cache::shards;
 use crate::cache::shards::{Lookup, Next, OpenExchange, OpenFill, ShardAssembly, WaitEnd, Waiting};
 use crate::exchange::assemble::assemble;
 use crate::exchange::fill::{Collecting, RequestPlace};
+use crate::exchange::objects::FromObject;
 use crate::exchange::outgoing::{Outgoing, response};
 use crate::exchange::peers::FromPeer;
 use crate::exchange::peers::peer_request;
@@ -380,12 +381,7 @@ impl Proxy {
             exchange.set_rules(rules);
         }
         let mut asked = self
-            .ask(
-                method.clone(),
-                &upstream_target,
-                || exchange.upstream_headers(),
-                upload,
-            )
+            .ask_first(&exchange, method.clone(), &upstream_target, upload)
             .await;
         loop {
             let (head, body) = match asked {
@@ -397,8 +393,10 @@ impl Proxy {
                 accepted,
                 reason,
                 age,
+                is_object,
             } = Received::new(head, &mut exchange, is_kept);
-            if let Some(rules) = &upstream_target.target.rules {
+            // An object has passed them.
+            if let Some(rules) = upstream_target.target.rules.as_ref().filter(|_| !is_object) {
                 rules.change_origin_response(head.status, &mut head.headers);
             }
             let (reply, unsettled) = self.shards.on_response(exchange, head);
@@ -461,6 +459,7 @@ struct Received {
     reason: Option<ReasonPhrase>,
     /// The age of another node's response, for the client.
     age: Option<HeaderValue>,
+    is_object: bool,
 }
 
 impl Received {
@@ -482,7 +481,13 @@ impl Received {
                 exchange.keep_no_copy();
             }
         }
+        let object = head.extensions.remove::<FromObject>();
+        if let Some(FromObject(fresh)) = object {
+            age = age.or_else(|| head.headers.get(AGE).cloned());
+            exchange.set_object(&mut head.headers, fresh);
+        }
         Received {
+            is_object: object.is_some(),
             accepted: head.extensions.remove(),
             reason: head.extensions.remove(),
             head: ResponseHead {

@@ -1,0 +1,77 @@
+//! Leaves a failing store alone.
+
+use crate::limits;
+use std::collections::VecDeque;
+use std::time::Instant;
+
+/// The last results of requests to the store.
+#[derive(Debug, Default)]
+pub(crate) struct Breaker {
+    /// True for failures.
+    results: VecDeque<bool>,
+    /// Until when the store is left alone.
+    open_until: Option<Instant>,
+}
+
+impl Breaker {
+    /// Returns true if the store may be asked. After a pause it gets one request, whose result
+    /// decides.
+    pub(crate) fn may_ask(&mut self, now: Instant) -> bool {
+        match self.open_until {
+            None => true,
+            Some(until) if now < until => false,
+            Some(_) => {
+                self.open_until = Some(now + limits::PAUSE);
+                true
+            }
+        }
+    }
+
+    /// Takes a result. Returns true if the store is left alone from now on.
+    pub(crate) fn note(&mut self, failed: bool, now: Instant) -> bool {
+        if !failed && self.open_until.take().is_some() {
+            self.results.clear();
+        }
+        if self.results.len() == limits::RESULTS {
+            self.results.pop_front();
+        }
+        self.results.push_back(failed);
+        let failures = self.results.iter().filter(|failed| **failed).count();
+        let is_over = failures * 2 >= limits::RESULTS && self.open_until.is_none();
+        if is_over {
+            self.open_until = Some(now + limits::PAUSE);
+        }
+        is_over
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.open_until.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// Failure: each request waits for a store that is down, or one that is up again is not asked.
+    #[test]
+    fn a_store_that_fails() {
+        let (mut breaker, now) = (Breaker::default(), Instant::now());
+        for number in 0..limits::RESULTS / 2 {
+            assert!(breaker.may_ask(now));
+            let is_last = number + 1 == limits::RESULTS / 2;
+            assert_eq!(breaker.note(true, now), is_last);
+        }
+        assert!(!breaker.may_ask(now) && breaker.is_open());
+        let later = now + limits::PAUSE;
+        assert!(breaker.may_ask(later) && !breaker.may_ask(later));
+        assert!(!breaker.note(true, later));
+        assert!(!breaker.may_ask(later + Duration::from_secs(1)));
+        let later = later + limits::PAUSE;
+        assert!(breaker.may_ask(later));
+        assert!(!breaker.note(false, later) && breaker.may_ask(later) && !breaker.is_open());
+        // One failure is not many.
+        assert!(!breaker.note(true, later) && breaker.may_ask(later));
+    }
+}

@@ -1,0 +1,305 @@
+//! The node's handle of the store: what requests and the cache ask of it.
+
+use crate::client;
+use crate::config::ObjectStoreConfig;
+use crate::error::Error;
+use crate::filter::{Filter, Layer};
+use crate::limits;
+use crate::names::Name;
+use crate::shared::{Counters, Shared, lock};
+use crate::thread::{Job, StoreThread};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use larder_http::{OfferedObject, object_head_bytes};
+use object_store::{ObjectStore, ObjectStoreExt};
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::timeout;
+
+/// The fetched keys of which a second fetch is recognised, in bytes of a layer: as many keys, and
+/// up to twice as many.
+const FETCHED_BYTES: usize = 1 << 20;
+
+/// The keys whose note was written by this process. When there are as many, they are forgotten, and
+/// notes are written again.
+const NOTES: usize = 1 << 16;
+
+/// Pieces of a body that wait for their reader.
+const PIECES: usize = 8;
+
+/// The third tier of a cache. Clones are the same tier.
+#[derive(Clone)]
+pub struct Objects {
+    pub(crate) shared: Arc<Shared>,
+    own: Arc<Own>,
+}
+
+/// What the thread does not need.
+struct Own {
+    fetched: Mutex<Fetched>,
+    notes: Mutex<HashSet<Name>>,
+    reads: Arc<Semaphore>,
+    thread: StoreThread,
+}
+
+impl fmt::Debug for Objects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.shared.config.url)
+    }
+}
+
+/// The keys that were fetched not long ago.
+struct Fetched {
+    current: Layer,
+    last: Layer,
+}
+
+/// An object that is being read.
+#[derive(Debug)]
+pub struct Found {
+    /// Everything before the body.
+    pub head: Bytes,
+    /// The bytes of the object.
+    pub whole: u64,
+    /// The body.
+    pub body: ObjectBody,
+}
+
+/// The body of an object, piece by piece. An `Err` is its last piece.
+#[derive(Debug)]
+pub struct ObjectBody(pub mpsc::Receiver<Result<Bytes, String>>);
+
+impl Objects {
+    /// Looks whether the settings can be used. Does not ask the store.
+    ///
+    /// # Errors
+    /// [`Error`], a line.
+    pub fn check(config: &ObjectStoreConfig) -> Result<(), Error> {
+        client::store(config).map(drop)
+    }
+
+    /// Starts the thread. Whether the store answers is seen later.
+    ///
+    /// # Errors
+    /// [`Error`], a line.
+    pub fn start(config: &ObjectStoreConfig) -> Result<Objects, Error> {
+        Objects::of(config, Arc::new(client::store(config)?))
+    }
+
+    /// Does the same with another client.
+    pub(crate) fn of(
+        config: &ObjectStoreConfig,
+        store: Arc<dyn ObjectStore>,
+    ) -> Result<Objects, Error> {
+        let shared = Arc::new(Shared {
+            config: config.clone(),
+            store,
+            filter: Mutex::new(Filter::new()),
+            breaker: Mutex::default(),
+            counters: Counters::default(),
+        });
+        let layer = || Layer::new(FETCHED_BYTES, 0);
+        let own = Arc::new(Own {
+            fetched: Mutex::new(Fetched {
+                current: layer(),
+                last: layer(),
+            }),
+            notes: Mutex::default(),
+            reads: Arc::new(Semaphore::new(limits::READS)),
+            thread: StoreThread::start(&shared)?,
+        });
+        Ok(Objects { shared, own })
+    }
+
+    /// Writes what waits, for [`limits::STOP`] at most, and ends the thread.
+    pub fn stop(&self) {
+        self.own.thread.stop();
+    }
+
+    /// Returns what requests to the store came to.
+    pub fn counters(&self) -> &Counters {
+        &self.shared.counters
+    }
+
+    /// Returns how long a request waits for an object.
+    pub fn config(&self) -> &ObjectStoreConfig {
+        &self.shared.config
+    }
+
+    /// Returns true if an object with so many bytes of body is worth its price.
+    pub fn is_worth(&self, bytes: u64) -> bool {
+        self.shared.config.prices.is_worth(bytes)
+    }
+
+    /// Takes note of a fetch. Returns true if the same hash was fetched not long ago.
+    pub fn was_fetched(&self, hash: u64) -> bool {
+        let other = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+        let hash = u128::from(other) << 64 | u128::from(hash);
+        let mut fetched = lock(&self.own.fetched);
+        let Fetched { current, last } = &mut *fetched;
+        let is_new = current.insert(hash);
+        let was_fetched = !is_new || last.may_have(hash);
+        if current.is_full() {
+            *last = std::mem::replace(current, Layer::new(FETCHED_BYTES, 0));
+        }
+        was_fetched
+    }
+
+    /// Takes an object to write, if there is room in the queue.
+    pub fn offer(&self, offered: OfferedObject) {
+        let shared = &self.shared;
+        let name = Name::new(&offered.key, offered.variant);
+        if !offered.is_new && lock(&shared.filter).may_have(name) {
+            return;
+        }
+        if let Some(note) = offered.note {
+            let of_key = Name::new(&offered.key, 0);
+            let mut notes = lock(&self.own.notes);
+            if notes.len() >= NOTES {
+                notes.clear();
+            }
+            if notes.insert(of_key) {
+                drop(notes);
+                self.enqueue(of_key, [note, Bytes::new()]);
+            }
+        }
+        self.enqueue(name, [offered.head, offered.body]);
+    }
+
+    fn enqueue(&self, name: Name, parts: [Bytes; 2]) {
+        let Shared {
+            counters, breaker, ..
+        } = &*self.shared;
+        let bytes = parts.iter().map(|part| part.len() as u64).sum();
+        let waiting = counters.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let has_room = waiting + bytes <= self.shared.config.queue.bytes();
+        let may_write = has_room && lock(breaker).may_ask(Instant::now());
+        if !may_write || !self.own.thread.send(Job::Put { name, parts, bytes }) {
+            counters.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            counters.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Removes the object of a key, if there may be one.
+    pub fn remove(&self, key: &[u8]) {
+        let name = Name::new(key, 0);
+        let filter = lock(&self.shared.filter);
+        // Each cache compares what it reads with its purges: this saves room.
+        if filter.knows(name) {
+            drop(filter);
+            self.own.thread.send(Job::Delete { name });
+        }
+    }
+
+    /// Reads an object: its head within the time of the configuration. `None` if it does not exist
+    /// or does not come.
+    pub async fn get(&self, key: &[u8], variant: u32) -> Option<Found> {
+        let shared = &self.shared;
+        let name = Name::new(key, variant);
+        if !lock(&shared.filter).may_have(name) {
+            return None;
+        }
+        let place = Arc::clone(&self.own.reads).try_acquire_owned().ok()?;
+        if !lock(&shared.breaker).may_ask(Instant::now()) {
+            return None;
+        }
+        let (head_sender, head) = oneshot::channel();
+        let objects = self.clone();
+        self.own.thread.spawn(async move {
+            objects.read(name, head_sender).await;
+            drop(place);
+        });
+        match timeout(shared.config.wait, head).await {
+            Ok(found) => found.ok().flatten(),
+            Err(_) => {
+                shared.counters.late.fetch_add(1, Ordering::Relaxed);
+                self.shared.note_result(true);
+                None
+            }
+        }
+    }
+
+    /// Reads an object on the thread, and passes it on.
+    async fn read(&self, name: Name, found: oneshot::Sender<Option<Found>>) {
+        let counters = &self.shared.counters;
+        let path = name.path(&self.shared.config.url.prefix);
+        let result = match self.shared.store.get(&path).await {
+            Ok(result) => result,
+            Err(object_store::Error::NotFound { .. }) => {
+                counters.missing.fetch_add(1, Ordering::Relaxed);
+                self.shared.note_result(false);
+                let _ = found.send(None);
+                return;
+            }
+            Err(error) => {
+                self.shared.failed(&error);
+                let _ = found.send(None);
+                return;
+            }
+        };
+        let whole = result.meta.size;
+        let mut stream = result.into_stream();
+        let Some((head, rest)) = read_head(&mut stream).await else {
+            counters.missing.fetch_add(1, Ordering::Relaxed);
+            let _ = found.send(None);
+            return;
+        };
+        counters.read.fetch_add(1, Ordering::Relaxed);
+        let (sender, body) = mpsc::channel(PIECES);
+        let head_bytes = head.len() as u64;
+        let body = ObjectBody(body);
+        if found.send(Some(Found { head, whole, body })).is_err() {
+            // Its request has left, or was answered otherwise.
+            return;
+        }
+        self.shared.note_result(false);
+        let mut bytes = head_bytes;
+        let first = (!rest.is_empty()).then(|| Ok(rest));
+        let mut pieces = futures_util::stream::iter(first).chain(stream);
+        while let Some(piece) = pieces.next().await {
+            if let Ok(piece) = &piece {
+                bytes += piece.len() as u64;
+            }
+            let piece = piece.map_err(|error| error.to_string());
+            let is_last = piece.is_err();
+            if sender.send(piece).await.is_err() || is_last {
+                break;
+            }
+        }
+        counters.read_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Returns everything before the body, and the begin of the body; `None` if it is no object.
+async fn read_head(
+    stream: &mut BoxStream<'static, object_store::Result<Bytes>>,
+) -> Option<(Bytes, Bytes)> {
+    let mut read = Vec::new();
+    loop {
+        let mut piece = stream.next().await?.ok()?;
+        if read.is_empty() {
+            // Mostly the first piece has all of it.
+            if let Some(length) = object_head_bytes(&piece)
+                && (1..=piece.len()).contains(&length)
+            {
+                let head = piece.split_to(length);
+                return Some((head, piece));
+            }
+        }
+        read.extend_from_slice(&piece);
+        match object_head_bytes(&read) {
+            Some(0) => return None,
+            Some(length) if read.len() >= length => {
+                let mut read = Bytes::from(read);
+                let head = read.split_to(length);
+                return Some((head, read));
+            }
+            _ => {}
+        }
+    }
+}
