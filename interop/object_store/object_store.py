@@ -259,7 +259,12 @@ def restart(world):
             assert node.objects()["confirmed"] == len(PATHS) and node.objects()["written"] == 0, node.objects()
         else:
             node.stop()
-    return f"bytes from the origin for {len(PATHS)} pages: {bodies[True]} with the store, {bodies[False]} without"
+    put, get, gigabyte = 5e-6, 4e-7, 0.05
+    paid = {True: len(PATHS) * (put + get), False: bodies[False] / 1e9 * gigabyte}
+    return (
+        f"bytes from the origin for {len(PATHS)} pages: {bodies[True]} with the store, {bodies[False]} without; "
+        f"{paid[True]:.6f} for writes and reads, {paid[False]:.6f} for bytes of the origin"
+    )
 
 
 def other_node(world):
@@ -368,6 +373,23 @@ def down_and_slow(world):
     return f"slowest request {slowest * 1e3:.0f} ms"
 
 
+def doctor(world):
+    """larder doctor tries the bucket, and names what is wrong with it."""
+
+    def examined(file):
+        done = subprocess.run([LARDER, "doctor", "--json", "--config", file], capture_output=True, text=True, timeout=60)
+        findings = json.loads(done.stdout)["findings"]
+        return next(finding for finding in findings if "object_store" in finding["place"])
+
+    good = examined(world.node.file)
+    assert good["level"] == "ok" and "written, read, listed and emptied" in good["text"], good
+    wrong = world.work / "wrong.toml"
+    wrong.write_text(world.node.file.read_text().replace("s3://cache/", "s3://nothing/"))
+    bad = examined(wrong)
+    assert bad["level"] == "warning" and "it cannot be written" in bad["text"] and "NoSuchBucket" in bad["text"], bad
+    return bad["text"][:150]
+
+
 def killed(world):
     """What a killed node had written is known to the next one, but for the last minute: and what is not known is written again."""
     node = world.node
@@ -379,7 +401,7 @@ def killed(world):
     return f"{node.objects()['confirmed']} of 10 were known"
 
 
-CHECKS = [second_requests_are_written, restart, other_node, changed, purged, variants, parallel, down_and_slow, killed]
+CHECKS = [second_requests_are_written, restart, other_node, changed, purged, variants, parallel, down_and_slow, doctor, killed]
 
 
 def main():

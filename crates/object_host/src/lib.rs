@@ -25,6 +25,7 @@ mod filter;
 pub mod limits;
 mod names;
 mod objects;
+mod probe;
 mod shared;
 mod status;
 #[cfg(test)]
@@ -35,5 +36,6 @@ pub use config::{ObjectStoreConfig, ObjectUrl, Prices};
 pub use error::Error;
 pub use filter::Filter;
 pub use objects::{Found, ObjectBody, Objects};
+pub use probe::{Probe, probe};
 pub use shared::Counters;
 pub use status::{metrics, status};

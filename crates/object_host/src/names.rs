@@ -25,6 +25,11 @@ impl Name {
     }
 }
 
+/// The path of an object that is written to try the bucket.
+pub(crate) fn probe(prefix: &str) -> Path {
+    Path::from(format!("{prefix}/probe"))
+}
+
 /// The folder of the filters.
 pub(crate) fn filters(prefix: &str) -> Path {
     Path::from(format!("{prefix}/filters"))

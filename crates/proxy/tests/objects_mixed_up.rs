@@ -105,14 +105,16 @@ impl Bucket {
     }
 }
 
+/// The status of an answer, and the range that was asked for.
+type Said = (u16, Option<String>);
+
 /// An origin of one page, whose version changes; and the bucket.
 struct World {
     bucket: Arc<Bucket>,
     store: Origin,
     origin: Origin,
     version: Arc<AtomicU64>,
-    /// Status and range of its answers.
-    answers: Arc<Mutex<Vec<(u16, Option<String>)>>>,
+    answers: Arc<Mutex<Vec<Said>>>,
     credentials: tempfile::NamedTempFile,
 }
 
@@ -120,7 +122,7 @@ impl World {
     fn new() -> World {
         let bucket = Arc::new(Bucket::default());
         let version = Arc::new(AtomicU64::new(1));
-        let answers: Arc<Mutex<Vec<(u16, Option<String>)>>> = Arc::default();
+        let answers: Arc<Mutex<Vec<Said>>> = Arc::default();
         let (objects, current, said) = (bucket.clone(), version.clone(), answers.clone());
         let mut credentials = tempfile::NamedTempFile::new().unwrap();
         write!(
@@ -193,17 +195,12 @@ impl World {
         world
     }
 
-    fn answers(&self) -> Vec<(u16, Option<String>)> {
+    fn answers(&self) -> Vec<Said> {
         std::mem::take(&mut self.answers.lock().unwrap())
     }
 }
 
-fn answer(
-    asked: &Asked,
-    stream: &mut TcpStream,
-    version: u64,
-    said: &Mutex<Vec<(u16, Option<String>)>>,
-) -> bool {
+fn answer(asked: &Asked, stream: &mut TcpStream, version: u64, said: &Mutex<Vec<Said>>) -> bool {
     let tag = format!("\"{version}\"");
     let fields = format!("etag: {tag}\r\ncache-control: max-age=600\r\n");
     if asked.header("if-none-match") == Some(&tag) {

@@ -9,6 +9,7 @@ mod certificates;
 mod folders;
 mod kernel;
 mod machine;
+mod object_store;
 mod origins;
 mod permissions;
 mod ports;
@@ -65,6 +66,8 @@ pub enum Topic {
     Permissions,
     /// The servers behind the cache.
     Origins,
+    /// The bucket of the third tier.
+    ObjectStore,
 }
 
 impl fmt::Display for Topic {
@@ -80,6 +83,7 @@ impl fmt::Display for Topic {
             Topic::Certificates => "certificates",
             Topic::Permissions => "permissions",
             Topic::Origins => "origins",
+            Topic::ObjectStore => "object store",
         })
     }
 }
@@ -166,6 +170,7 @@ pub fn examine(sources: &ConfigSources) -> Vec<Finding> {
     findings.extend(folders::findings(config, &checked.problems));
     findings.extend(certificates::findings(config, preflight::unix_seconds()));
     findings.extend(origins::findings(config));
+    findings.extend(object_store::finding(config));
     in_order(findings)
 }
 
@@ -212,6 +217,7 @@ fn topic_of(place: &str) -> Topic {
         }
         (table, _) if table.starts_with("http.tls") => Topic::Certificates,
         (table, _) if table.ends_with(".disk") => Topic::Disk,
+        ("http.object_store", _) => Topic::ObjectStore,
         ("process" | "http.access_log", _) => Topic::Permissions,
         ("http.origins", _) | ("http", "origin" | "origin_ca") => Topic::Origins,
         _ => Topic::Configuration,
