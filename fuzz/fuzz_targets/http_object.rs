@@ -5,7 +5,7 @@ use http::{HeaderMap, Method, Version};
 use larder_http::{
     Cache, Config, Now, ObjectTier, OfferedObject, ReadObject, RequestHead, Step, object_head_bytes,
 };
-use larder_units::{Streams, Time};
+use larder_units::{ByteSize, Streams, Time};
 use libfuzzer_sys::fuzz_target;
 
 struct Nothing;
@@ -19,27 +19,29 @@ impl ObjectTier for Nothing {
         false
     }
 
-    fn offer(&mut self, _: OfferedObject) {}
+    fn offer(&mut self, _: OfferedObject) -> bool {
+        false
+    }
 
     fn remove(&mut self, _: &[u8]) {}
 }
 
 fuzz_target!(|input: (Vec<u8>, u64, bool)| {
     let (mut bytes, whole, is_framed) = input;
-    if is_framed && bytes.len() > 45 {
+    if is_framed && bytes.len() > 53 {
         // A right frame, so that the record is read.
         let length = bytes.len() as u32;
         bytes[..4].copy_from_slice(b"LRO1");
         bytes[4..8].copy_from_slice(&length.to_le_bytes());
         bytes[8..25].fill(0);
         let key = b"http a /";
-        bytes[41..45].copy_from_slice(&(key.len() as u32).to_le_bytes());
-        if bytes.len() > 45 + key.len() {
-            bytes[45..45 + key.len()].copy_from_slice(key);
+        bytes[49..53].copy_from_slice(&(key.len() as u32).to_le_bytes());
+        if bytes.len() > 53 + key.len() {
+            bytes[53..53 + key.len()].copy_from_slice(key);
         }
     }
     let mut cache = Cache::new(&Config::default(), &Streams::new(1)).expect("a default");
-    cache.set_objects(Box::new(Nothing), [0; 16]);
+    cache.set_objects(Box::new(Nothing), [0; 16], ByteSize::from_bytes(0));
     let now = Now {
         time: Time::from_secs(5),
         unix_seconds: 1_700_000_000,

@@ -10,9 +10,10 @@ const faults = [];
 
 /** Ratios and errors are shown with one decimal. */
 const ROUNDING = 0.1;
-/** Errors are those of 95 % of the cells. The cells of one size share a sample, so they leave their errors together. */
-const COVERED = 0.8;
-/** No cell is off by more than this many of its errors, beyond a point. */
+/**
+ * No cell is off by more than this many of its errors, beyond a point. All cells of a panel share one sample, so many may leave their
+ * errors together: crates/replay/benches/intervals.rs measures over many samples how often errors hold.
+ */
 const FAR = 2.5;
 
 /** Returns [{policy, size, ratio, error}] as the panel shows them, and the number of requests that it names. */
@@ -51,8 +52,6 @@ try {
         else console.error(cell);
         if (off > FAR * error + 1) faults.push(`too far: ${cell}`);
     }
-    const share = covered / panel.cells.length;
-    if (share < COVERED) faults.push(`${covered} of ${panel.cells.length} hit ratios are within their errors of the replay`);
     console.log(`${covered} of ${panel.cells.length} within their errors`);
 } finally {
     await browser.close();

@@ -391,14 +391,26 @@ def doctor(world):
 
 
 def killed(world):
-    """What a killed node had written is known to the next one, but for the last minute: and what is not known is written again."""
+    """What a killed node had written before its last minute is known to the next one; the rest is fetched and written again."""
     node = world.node
+    new = [f"/late/{number}" for number in range(5)]
+    before = node.objects()["written"]
+    for path in new * 2:
+        node.good(path)
+    node.written(before + len(new))
     node.stop(signal.SIGKILL)
     node.start()
-    for path in PATHS[30:40]:
-        node.good(path)
-    assert node.objects()["known"] > 0
-    return f"{node.objects()['confirmed']} of 10 were known"
+    wait_for("the filters", lambda: node.objects()["known"] > 0)
+    with world.origin.counted() as since:
+        for path in new:
+            node.good(path)
+        assert since() == ({200: len(new)}, len(new) * BODY), since()
+        for path in new:
+            node.good(path)
+        node.written(len(new))
+        for path in PATHS[10:20]:
+            node.good(path)
+        assert since() == ({200: len(new), 304: 10}, len(new) * BODY), since()
 
 
 CHECKS = [second_requests_are_written, restart, other_node, changed, purged, variants, parallel, down_and_slow, doctor, killed]

@@ -11,6 +11,8 @@ pub(crate) struct Breaker {
     results: VecDeque<bool>,
     /// Until when the store is left alone.
     open_until: Option<Instant>,
+    /// True while the request whose result decides is on its way.
+    is_probing: bool,
 }
 
 impl Breaker {
@@ -22,30 +24,35 @@ impl Breaker {
             Some(until) if now < until => false,
             Some(_) => {
                 self.open_until = Some(now + limits::PAUSE);
+                self.is_probing = true;
                 true
             }
         }
     }
 
-    /// Takes a result. Returns true if the store is left alone from now on.
+    /// Takes the result of a request. Returns true if the store is left alone from now on.
     pub(crate) fn note(&mut self, failed: bool, now: Instant) -> bool {
-        if !failed && self.open_until.take().is_some() {
-            self.results.clear();
+        if self.open_until.is_some() {
+            // Others have begun before.
+            if std::mem::take(&mut self.is_probing) && !failed {
+                *self = Breaker::default();
+            }
+            return false;
         }
         if self.results.len() == limits::RESULTS {
             self.results.pop_front();
         }
         self.results.push_back(failed);
         let failures = self.results.iter().filter(|failed| **failed).count();
-        let is_over = failures * 2 >= limits::RESULTS && self.open_until.is_none();
+        let is_over = failures * 2 >= limits::RESULTS;
         if is_over {
             self.open_until = Some(now + limits::PAUSE);
         }
         is_over
     }
 
-    pub(crate) fn is_open(&self) -> bool {
-        self.open_until.is_some()
+    pub(crate) fn is_open(&self, now: Instant) -> bool {
+        self.open_until.is_some_and(|until| now < until)
     }
 }
 
@@ -63,14 +70,18 @@ mod tests {
             let is_last = number + 1 == limits::RESULTS / 2;
             assert_eq!(breaker.note(true, now), is_last);
         }
-        assert!(!breaker.may_ask(now) && breaker.is_open());
+        assert!(!breaker.may_ask(now) && breaker.is_open(now));
+        // What was begun before says nothing.
+        assert!(!breaker.note(false, now) && !breaker.may_ask(now));
         let later = now + limits::PAUSE;
+        assert!(!breaker.is_open(later));
         assert!(breaker.may_ask(later) && !breaker.may_ask(later));
         assert!(!breaker.note(true, later));
         assert!(!breaker.may_ask(later + Duration::from_secs(1)));
         let later = later + limits::PAUSE;
         assert!(breaker.may_ask(later));
-        assert!(!breaker.note(false, later) && breaker.may_ask(later) && !breaker.is_open());
+        assert!(!breaker.note(false, later) && breaker.may_ask(later));
+        assert!(!breaker.is_open(later));
         // One failure is not many.
         assert!(!breaker.note(true, later) && breaker.may_ask(later));
     }

@@ -40,9 +40,22 @@ const IDLE: usize = 64;
 
 /// Returns the client of a bucket.
 pub(crate) fn store(config: &ObjectStoreConfig) -> Result<AmazonS3, Error> {
-    let mut builder = AmazonS3Builder::from_env()
+    // A file has all that counts: a token of the environment is of another key.
+    let builder = match &config.credentials {
+        Some(path) => {
+            let read = read_credentials(path)?;
+            let builder = AmazonS3Builder::new()
+                .with_access_key_id(read.key)
+                .with_secret_access_key(read.secret);
+            match read.token {
+                Some(token) => builder.with_token(token),
+                None => builder,
+            }
+        }
+        None => AmazonS3Builder::from_env(),
+    };
+    let mut builder = builder
         .with_bucket_name(&config.url.bucket)
-        .with_region(&config.region)
         .with_http_connector(Connector(tls(config.ca.as_deref())?))
         // The origin can be asked, and it can be written later.
         .with_retry(RetryConfig {
@@ -54,11 +67,8 @@ pub(crate) fn store(config: &ObjectStoreConfig) -> Result<AmazonS3, Error> {
         let is_plain = endpoint.starts_with("http://");
         builder = builder.with_endpoint(endpoint).with_allow_http(is_plain);
     }
-    if let Some(path) = &config.credentials {
-        let (key, secret) = read_credentials(path)?;
-        builder = builder
-            .with_access_key_id(key)
-            .with_secret_access_key(secret);
+    if let Some(region) = &config.region {
+        builder = builder.with_region(region);
     }
     builder.build().map_err(Error::Store)
 }
@@ -153,7 +163,9 @@ impl Service {
         if let Ok(host) = HeaderValue::try_from(authority) {
             request.headers_mut().entry(HOST).or_insert(host);
         }
-        let sent = timeout(limits::RESPONSE, sender.send_request(request)).await;
+        let body = request.body().content_length() as u64;
+        let within = limits::RESPONSE + Duration::from_secs(body / limits::SLOWEST);
+        let sent = timeout(within, sender.send_request(request)).await;
         let response = match sent {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Err(HttpError::new(HttpErrorKind::Interrupted, error)),

@@ -20,22 +20,21 @@ pub struct ObjectStoreConfig {
     /// The URL of another store than that of AWS.
     #[serde(default, deserialize_with = "endpoint")]
     pub endpoint: Option<String>,
-    /// The region of the bucket.
-    #[serde(default = "region")]
-    pub region: String,
+    /// The region of the bucket; `None` for `AWS_REGION`, or us-east-1.
+    pub region: Option<String>,
     /// A file with `aws_access_key_id` and `aws_secret_access_key`, as programs of AWS read it.
     /// Without one: the variables `AWS_...`, or the role of the machine.
     pub credentials: Option<PathBuf>,
     /// PEM file of the authorities of the store's certificate; those of the system without one.
     pub ca: Option<PathBuf>,
     /// How long a request waits for an object before the origin is asked.
-    #[serde(default = "wait", deserialize_with = "duration")]
+    #[serde(default = "wait", deserialize_with = "some_time")]
     pub wait: Duration,
     /// The bytes that may wait to be written.
     #[serde(default = "queue")]
     pub queue: ByteSize,
     /// How long the bucket keeps an object: the rule for its life cycle removes older ones.
-    #[serde(default = "keep", deserialize_with = "duration")]
+    #[serde(default = "keep", deserialize_with = "days")]
     pub keep: Duration,
     /// What decides which responses are worth an object.
     #[serde(default)]
@@ -58,7 +57,7 @@ impl ObjectStoreConfig {
         ObjectStoreConfig {
             url,
             endpoint: None,
-            region: region(),
+            region: None,
             credentials: None,
             ca: None,
             wait: wait(),
@@ -67,10 +66,6 @@ impl ObjectStoreConfig {
             prices: Prices::default(),
         }
     }
-}
-
-fn region() -> String {
-    "us-east-1".to_owned()
 }
 
 fn wait() -> Duration {
@@ -85,8 +80,19 @@ fn keep() -> Duration {
     Duration::from_secs(30 * 86_400)
 }
 
-fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    from_text(deserializer, parse_duration)
+fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    from_text(deserializer, |text| match parse_duration(text) {
+        Ok(time) if time < Duration::from_millis(1) => Err("expected 1ms or more".to_owned()),
+        parsed => parsed.map_err(|error| error.to_string()),
+    })
+}
+
+fn days<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    from_text(deserializer, |text| match parse_duration(text) {
+        // The filters of other nodes are removed when they are older.
+        Ok(time) if time < Duration::from_secs(86_400) => Err("expected 1d or more".to_owned()),
+        parsed => parsed.map_err(|error| error.to_string()),
+    })
 }
 
 fn endpoint<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
@@ -190,22 +196,46 @@ impl fmt::Display for ObjectUrl {
     }
 }
 
-/// Reads the access key and the secret of a file of AWS's programs: those of the first section that
-/// has both.
-pub(crate) fn read_credentials(path: &Path) -> Result<(String, String), Error> {
+/// An access key.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Credentials {
+    pub key: String,
+    pub secret: String,
+    pub token: Option<String>,
+}
+
+/// Reads a file of AWS's programs: the first section that has an access key and its secret.
+pub(crate) fn read_credentials(path: &Path) -> Result<Credentials, Error> {
     let text = std::fs::read_to_string(path).map_err(|error| Error::File {
         setting: "credentials",
         path: path.to_owned(),
         error,
     })?;
-    let value = |name: &str| {
-        let mut pairs = text.lines().filter_map(|line| line.split_once('='));
-        let pair = pairs.find(|(key, _)| key.trim().eq_ignore_ascii_case(name))?;
-        Some(pair.1.trim().to_owned()).filter(|value| !value.is_empty())
-    };
-    value("aws_access_key_id")
-        .zip(value("aws_secret_access_key"))
-        .ok_or_else(|| Error::NoCredentials(path.to_owned()))
+    let mut found = Credentials::default();
+    let is_whole = |found: &Credentials| !found.key.is_empty() && !found.secret.is_empty();
+    for line in text.lines() {
+        if line.trim_start().starts_with('[') {
+            if is_whole(&found) {
+                break;
+            }
+            found = Credentials::default();
+        }
+        let Some((name, value)) = line.split_once('=') else {
+            continue;
+        };
+        let value = value.trim().to_owned();
+        match name.trim().to_ascii_lowercase().as_str() {
+            "aws_access_key_id" => found.key = value,
+            "aws_secret_access_key" => found.secret = value,
+            "aws_session_token" => found.token = Some(value),
+            _ => {}
+        }
+    }
+    if is_whole(&found) {
+        Ok(found)
+    } else {
+        Err(Error::NoCredentials(path.to_owned()))
+    }
 }
 
 #[cfg(test)]
@@ -262,8 +292,18 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             read_credentials(&path)
         };
-        let good = "[default]\naws_access_key_id = AK\naws_secret_access_key=a/b+c=\n";
-        assert_eq!(read(good).unwrap(), ("AK".to_owned(), "a/b+c=".to_owned()));
+        let good = "[other]\naws_access_key_id = no\n[default]\naws_access_key_id = AK\n\
+                    aws_secret_access_key=a/b+c=\n[third]\naws_secret_access_key = no\n\
+                    aws_session_token = no\n";
+        let expected = Credentials {
+            key: "AK".to_owned(),
+            secret: "a/b+c=".to_owned(),
+            token: None,
+        };
+        assert_eq!(read(good).unwrap(), expected);
+        let with_token = good.replace("[third]\n", "");
+        let with_token = read(&with_token.replace("aws_secret_access_key = no\n", ""));
+        assert_eq!(with_token.unwrap().token.as_deref(), Some("no"));
         for bad in [
             "",
             "[default]\naws_access_key_id = AK\n",

@@ -2,9 +2,10 @@
 //! request to the store.
 //!
 //! A layer has 8 bits for each object that it may know, and 6 of them are set by one: 2.2 % of the
-//! unknown ones pass (Bloom's (1 - e^(-6/8))^6). A full layer does not change any more.
+//! unknown ones pass a full layer (Bloom's (1 - e^(-6/8))^6). It does not change any more. Each run
+//! of a node has layers of its own, which the others know until they are old.
 //!
-//! As an object: `LRF1`, objects u64, seconds since 1970 of its begin u64, bits. Little-endian.
+//! As an object: `LRF1`, objects u64, seconds since 1970 of its last one u64, bits. Little-endian.
 
 use crate::limits;
 use crate::names::Name;
@@ -21,16 +22,16 @@ const FIRST_LAYER_BYTES: usize = 64 << 10;
 pub(crate) struct Layer {
     bits: Vec<u8>,
     objects: u64,
-    /// Seconds since 1970 of its begin.
-    begun: u64,
+    /// Seconds since 1970 of its last object.
+    last: u64,
 }
 
 impl Layer {
-    pub(crate) fn new(bytes: usize, begun: u64) -> Layer {
+    pub(crate) fn new(bytes: usize, last: u64) -> Layer {
         Layer {
             bits: vec![0; bytes],
             objects: 0,
-            begun,
+            last,
         }
     }
 
@@ -67,7 +68,7 @@ impl Layer {
         let mut bytes = Vec::with_capacity(START_BYTES + self.bits.len());
         bytes.extend_from_slice(&MAGIC);
         bytes.extend_from_slice(&self.objects.to_le_bytes());
-        bytes.extend_from_slice(&self.begun.to_le_bytes());
+        bytes.extend_from_slice(&self.last.to_le_bytes());
         bytes.extend_from_slice(&self.bits);
         bytes
     }
@@ -80,72 +81,96 @@ impl Layer {
         Some(Layer {
             bits: bits.to_vec(),
             objects: number(4)?,
-            begun: number(12)?,
+            last: number(12)?,
         })
     }
+}
+
+/// A layer of this node.
+#[derive(Debug)]
+struct OwnLayer {
+    number: usize,
+    layer: Layer,
+    /// Objects that were in it when it was last written.
+    written: u64,
 }
 
 /// What a node knows about the objects that exist.
 #[derive(Debug)]
 pub struct Filter {
-    /// Its own layers, the oldest first, each with its number.
-    own: Vec<(usize, Layer)>,
+    /// Its own layers, the oldest first.
+    own: Vec<OwnLayer>,
+    /// The number of the next one.
+    next: usize,
     /// Those of other nodes, and of this one before a restart, by the names of their objects.
     others: Vec<(String, Layer)>,
-    /// False until the others are read: then each object may exist.
-    is_complete: bool,
-    /// True if the last own layer is not written.
-    has_changed: bool,
+    others_are: Others,
+}
+
+/// What is known of the layers of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Others {
+    /// They are being read: any object may exist.
+    Coming,
+    /// They cannot be read: only own objects are known.
+    Away,
+    /// They are known.
+    Known,
 }
 
 impl Filter {
     pub(crate) fn new() -> Filter {
         Filter {
             own: Vec::new(),
+            next: 0,
             others: Vec::new(),
-            is_complete: false,
-            has_changed: false,
+            others_are: Others::Coming,
         }
     }
 
     pub(crate) fn may_have(&self, name: Name) -> bool {
-        !self.is_complete || self.knows(name)
+        self.others_are == Others::Coming || self.knows(name)
     }
 
     /// Returns true if a layer has it.
     pub(crate) fn knows(&self, Name(name): Name) -> bool {
-        let layers = self.own.iter().map(|(_, layer)| layer);
+        let layers = self.own.iter().map(|own| &own.layer);
         let others = self.others.iter().map(|(_, layer)| layer);
         layers.chain(others).any(|layer| layer.may_have(name))
     }
 
-    /// Records an object that was written. Returns a layer that is full by it, with its number.
-    pub(crate) fn insert(&mut self, Name(name): Name, unix_seconds: u64) -> Option<(usize, Layer)> {
-        let full = self.own.last().filter(|(_, layer)| layer.is_full());
-        let full = full.cloned();
-        if full.is_some() || self.own.is_empty() {
+    /// Records an object that was written.
+    pub(crate) fn insert(&mut self, Name(name): Name, unix_seconds: u64) {
+        if self.own.last().is_none_or(|own| own.layer.is_full()) {
             let last = self.own.last();
-            let number = last.map_or(0, |(number, _)| number + 1);
-            let bytes = last.map_or(FIRST_LAYER_BYTES, |(_, layer)| layer.bits.len() * 2);
-            let layer = Layer::new(bytes.min(limits::LAYER_BYTES), unix_seconds);
-            self.own.push((number, layer));
+            let bytes = last.map_or(FIRST_LAYER_BYTES, |own| own.layer.bits.len() * 2);
+            self.own.push(OwnLayer {
+                number: self.next,
+                layer: Layer::new(bytes.min(limits::LAYER_BYTES), unix_seconds),
+                written: 0,
+            });
+            self.next += 1;
         }
-        if let Some((_, layer)) = self.own.last_mut() {
-            self.has_changed |= layer.insert(name);
+        if let Some(own) = self.own.last_mut() {
+            own.layer.insert(name);
+            own.layer.last = unix_seconds;
         }
-        full
     }
 
-    /// Returns the last own layer, with its number, if it has changed since the last call.
-    pub(crate) fn take_changed(&mut self) -> Option<(usize, Vec<u8>)> {
-        let changed = std::mem::take(&mut self.has_changed);
-        let (number, layer) = self.own.last().filter(|_| changed)?;
-        Some((*number, layer.encode()))
+    /// Returns the first own layer that has changed since it was written: its number, the number of
+    /// its objects, and its bytes.
+    pub(crate) fn changed(&self) -> Option<(usize, u64, Vec<u8>)> {
+        let mut own = self.own.iter();
+        let own = own.find(|own| own.written < own.layer.objects)?;
+        Some((own.number, own.layer.objects, own.layer.encode()))
     }
 
-    /// Records that the last own layer was not written after all.
-    pub(crate) fn set_changed(&mut self) {
-        self.has_changed = true;
+    /// Records that a layer was written with so many objects.
+    pub(crate) fn set_written(&mut self, number: usize, objects: u64) {
+        let mut own = self.own.iter_mut();
+        if let Some(own) = own.find(|own| own.number == number) {
+            own.written = objects;
+        }
     }
 
     /// Replaces the layers of others by those with these names, of which the new or changed ones
@@ -155,24 +180,31 @@ impl Filter {
             names.contains(name) && !read.iter().any(|(newer, _)| newer == name)
         });
         self.others.extend(read);
-        self.is_complete = true;
+        self.others_are = Others::Known;
     }
 
-    /// Forgets own layers that were begun before this second.
+    /// Records that the layers of others cannot be read now.
+    pub(crate) fn set_others_away(&mut self) {
+        if self.others_are == Others::Coming {
+            self.others_are = Others::Away;
+        }
+    }
+
+    /// Forgets own layers whose last object was written before this second.
     pub(crate) fn forget(&mut self, before: u64) {
-        self.own.retain(|(_, layer)| layer.begun >= before);
+        self.own.retain(|own| own.layer.last >= before);
     }
 
     /// Returns the number of objects of all layers. Some may be counted twice.
     pub(crate) fn objects(&self) -> u64 {
-        let own = self.own.iter().map(|(_, layer)| layer.objects);
+        let own = self.own.iter().map(|own| own.layer.objects);
         own.chain(self.others.iter().map(|(_, layer)| layer.objects))
             .sum()
     }
 
     /// Returns its bytes of memory.
     pub(crate) fn bytes(&self) -> u64 {
-        let own = self.own.iter().map(|(_, layer)| layer.bits.len());
+        let own = self.own.iter().map(|own| own.layer.bits.len());
         let others = self.others.iter().map(|(_, layer)| layer.bits.len());
         own.chain(others).sum::<usize>() as u64
     }
@@ -193,30 +225,47 @@ mod tests {
         assert!(filter.may_have(name(1)), "it is not complete");
         filter.set_others(&[], Vec::new());
         assert!(!filter.may_have(name(1)));
-        let mut full = Vec::new();
         for number in 0..200_000 {
-            full.extend(filter.insert(name(number), 7));
+            filter.insert(name(number), 7);
         }
         // 64, 128 and 256 KiB.
-        assert_eq!((full.len(), filter.own.len()), (2, 3));
+        assert_eq!(filter.own.len(), 3);
         assert!((0..200_000).all(|number| filter.may_have(name(number))));
         let passed = (200_000..300_000)
             .filter(|number| filter.may_have(name(*number)))
             .count();
         assert!(passed < 6_000, "{passed}");
-        let (number, bytes) = filter.take_changed().unwrap();
-        assert_eq!(filter.take_changed(), None);
+        for layer in 0..3 {
+            let (number, objects, bytes) = filter.changed().unwrap();
+            assert_eq!(number, layer);
+            // It was not written after all.
+            assert_eq!(filter.changed().unwrap().0, layer);
+            filter.set_written(number, objects);
+            assert_eq!(
+                Layer::decode(&bytes).as_ref(),
+                Some(&filter.own[layer].layer)
+            );
+        }
+        assert_eq!(filter.changed(), None);
         // Another node reads it.
-        let layer = Layer::decode(&bytes).unwrap();
-        assert_eq!(Some(&(number, layer.clone())), filter.own.last());
+        let layer = filter.own[2].layer.clone();
         let mut other = Filter::new();
         let names = ["a".to_owned(), "b".to_owned()];
         other.set_others(&names, vec![("a".to_owned(), layer)]);
         assert!(other.may_have(name(199_999)));
         other.set_others(&names[1..], Vec::new());
         assert!(!other.may_have(name(199_999)));
+        filter.insert(name(300_000), 9);
         filter.forget(8);
-        assert!(!filter.may_have(name(199_999)));
+        assert!(filter.may_have(name(300_000)) && !filter.may_have(name(0)));
+        filter.forget(10);
+        assert!(!filter.may_have(name(300_000)));
+        // A number is not used twice: other nodes know the layer by it.
+        filter.insert(name(1), 11);
+        assert_eq!(filter.own[0].number, 3);
+        let mut away = Filter::new();
+        away.set_others_away();
+        assert!(!away.may_have(name(1)), "each request would wait for it");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::client;
 use crate::config::ObjectStoreConfig;
 use crate::error::Error;
-use crate::filter::{Filter, Layer};
+use crate::filter::Layer;
 use crate::limits;
 use crate::names::Name;
 use crate::shared::{Counters, Shared, lock};
@@ -13,24 +13,19 @@ use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use larder_http::{OfferedObject, object_head_bytes};
 use object_store::{ObjectStore, ObjectStoreExt};
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use tokio::sync::{Semaphore, mpsc, oneshot};
-use tokio::time::timeout;
+use tokio::time::{timeout, timeout_at};
 
 /// The fetched keys of which a second fetch is recognised, in bytes of a layer: as many keys, and
 /// up to twice as many.
 const FETCHED_BYTES: usize = 1 << 20;
 
-/// The keys whose note was written by this process. When there are as many, they are forgotten, and
-/// notes are written again.
-const NOTES: usize = 1 << 16;
-
 /// Pieces of a body that wait for their reader.
-const PIECES: usize = 8;
+const PIECES: usize = 2;
 
 /// The third tier of a cache. Clones are the same tier.
 #[derive(Clone)]
@@ -42,7 +37,6 @@ pub struct Objects {
 /// What the thread does not need.
 struct Own {
     fetched: Mutex<Fetched>,
-    notes: Mutex<HashSet<Name>>,
     reads: Arc<Semaphore>,
     thread: StoreThread,
 }
@@ -96,20 +90,13 @@ impl Objects {
         config: &ObjectStoreConfig,
         store: Arc<dyn ObjectStore>,
     ) -> Result<Objects, Error> {
-        let shared = Arc::new(Shared {
-            config: config.clone(),
-            store,
-            filter: Mutex::new(Filter::new()),
-            breaker: Mutex::default(),
-            counters: Counters::default(),
-        });
+        let shared = Arc::new(Shared::new(config.clone(), store));
         let layer = || Layer::new(FETCHED_BYTES, 0);
         let own = Arc::new(Own {
             fetched: Mutex::new(Fetched {
                 current: layer(),
                 last: layer(),
             }),
-            notes: Mutex::default(),
             reads: Arc::new(Semaphore::new(limits::READS)),
             thread: StoreThread::start(&shared)?,
         });
@@ -150,55 +137,75 @@ impl Objects {
         was_fetched
     }
 
-    /// Takes an object to write, if there is room in the queue.
-    pub fn offer(&self, offered: OfferedObject) {
+    /// Takes an object to write, if there is room in the queue. Returns false if not.
+    pub fn offer(&self, offered: OfferedObject) -> bool {
         let shared = &self.shared;
         let name = Name::new(&offered.key, offered.variant);
         if !offered.is_new && lock(&shared.filter).may_have(name) {
-            return;
+            return false;
         }
+        let of_key = Name::new(&offered.key, 0);
         if let Some(note) = offered.note {
-            let of_key = Name::new(&offered.key, 0);
-            let mut notes = lock(&self.own.notes);
-            if notes.len() >= NOTES {
-                notes.clear();
-            }
-            if notes.insert(of_key) {
-                drop(notes);
-                self.enqueue(of_key, [note, Bytes::new()]);
+            let is_there = lock(&shared.notes)
+                .get(&of_key)
+                .is_some_and(|written| written.elapsed() < limits::NOTE);
+            if !is_there {
+                if !self.enqueue(of_key, [note, Bytes::new()], true) {
+                    return false;
+                }
+                shared.add_note(of_key);
             }
         }
-        self.enqueue(name, [offered.head, offered.body]);
+        self.enqueue(name, [offered.head, offered.body], false)
     }
 
-    fn enqueue(&self, name: Name, parts: [Bytes; 2]) {
-        let Shared {
-            counters, breaker, ..
-        } = &*self.shared;
+    fn enqueue(&self, name: Name, parts: [Bytes; 2], is_note: bool) -> bool {
+        let counters = &self.shared.counters;
         let bytes = parts.iter().map(|part| part.len() as u64).sum();
         let waiting = counters.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
         let has_room = waiting + bytes <= self.shared.config.queue.bytes();
-        let may_write = has_room && lock(breaker).may_ask(Instant::now());
-        if !may_write || !self.own.thread.send(Job::Put { name, parts, bytes }) {
+        let may_write = has_room && lock(&self.shared.write_breaker).may_ask(Instant::now());
+        let job = Job::Put {
+            name,
+            parts,
+            bytes,
+            is_note,
+        };
+        let is_sent = may_write && self.own.thread.send(job);
+        if !is_sent {
             counters.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
             counters.dropped.fetch_add(1, Ordering::Relaxed);
         }
+        is_sent
     }
 
-    /// Removes the object of a key, if there may be one.
+    /// Removes the object of a key, if there may be one. Each cache compares what it reads with its
+    /// purges: this saves room.
     pub fn remove(&self, key: &[u8]) {
+        let shared = &self.shared;
         let name = Name::new(key, 0);
-        let filter = lock(&self.shared.filter);
-        // Each cache compares what it reads with its purges: this saves room.
-        if filter.knows(name) {
-            drop(filter);
-            self.own.thread.send(Job::Delete { name });
+        if !lock(&shared.filter).knows(name) {
+            return;
+        }
+        lock(&shared.notes).remove(&name);
+        let mut removed = lock(&shared.removed);
+        if removed.len() >= limits::NAMES {
+            removed.clear();
+        }
+        if !removed.insert(name) {
+            return;
+        }
+        drop(removed);
+        let waiting = &shared.counters.waiting_removals;
+        let has_room = waiting.fetch_add(1, Ordering::Relaxed) < limits::REMOVALS;
+        let may_write = has_room && lock(&shared.write_breaker).may_ask(Instant::now());
+        if !may_write || !self.own.thread.send(Job::Delete { name }) {
+            waiting.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    /// Reads an object: its head within the time of the configuration. `None` if it does not exist
-    /// or does not come.
-    pub async fn get(&self, key: &[u8], variant: u32) -> Option<Found> {
+    /// Reads an object: its head until then. `None` if it does not exist or does not come.
+    pub async fn get(&self, key: &[u8], variant: u32, until: Instant) -> Option<Found> {
         let shared = &self.shared;
         let name = Name::new(key, variant);
         if !lock(&shared.filter).may_have(name) {
@@ -209,70 +216,80 @@ impl Objects {
             return None;
         }
         let (head_sender, head) = oneshot::channel();
-        let objects = self.clone();
+        let shared = Arc::clone(shared);
         self.own.thread.spawn(async move {
-            objects.read(name, head_sender).await;
+            read(&shared, name, head_sender).await;
             drop(place);
         });
-        match timeout(shared.config.wait, head).await {
+        match timeout_at(until.into(), head).await {
             Ok(found) => found.ok().flatten(),
             Err(_) => {
-                shared.counters.late.fetch_add(1, Ordering::Relaxed);
-                self.shared.note_result(true);
+                self.shared.counters.late.fetch_add(1, Ordering::Relaxed);
+                self.shared.read_failed(&"an object does not come in time");
                 None
             }
         }
     }
+}
 
-    /// Reads an object on the thread, and passes it on.
-    async fn read(&self, name: Name, found: oneshot::Sender<Option<Found>>) {
-        let counters = &self.shared.counters;
-        let path = name.path(&self.shared.config.url.prefix);
-        let result = match self.shared.store.get(&path).await {
-            Ok(result) => result,
-            Err(object_store::Error::NotFound { .. }) => {
+/// Reads an object on the thread, and passes it on. If nobody waits any more, its result was late,
+/// and is no other one.
+async fn read(shared: &Shared, name: Name, found: oneshot::Sender<Option<Found>>) {
+    let counters = &shared.counters;
+    let path = name.path(&shared.config.url.prefix);
+    let result = match shared.store.get(&path).await {
+        Ok(result) => result,
+        Err(error) => {
+            let is_missing = matches!(error, object_store::Error::NotFound { .. });
+            if is_missing {
                 counters.missing.fetch_add(1, Ordering::Relaxed);
-                self.shared.note_result(false);
-                let _ = found.send(None);
-                return;
             }
-            Err(error) => {
-                self.shared.failed(&error);
-                let _ = found.send(None);
-                return;
+            match found.send(None) {
+                Ok(()) if is_missing => shared.read_succeeded(),
+                Ok(()) => shared.read_failed(&error),
+                Err(_) => {}
             }
-        };
-        let whole = result.meta.size;
-        let mut stream = result.into_stream();
-        let Some((head, rest)) = read_head(&mut stream).await else {
-            counters.missing.fetch_add(1, Ordering::Relaxed);
-            let _ = found.send(None);
-            return;
-        };
-        counters.read.fetch_add(1, Ordering::Relaxed);
-        let (sender, body) = mpsc::channel(PIECES);
-        let head_bytes = head.len() as u64;
-        let body = ObjectBody(body);
-        if found.send(Some(Found { head, whole, body })).is_err() {
-            // Its request has left, or was answered otherwise.
             return;
         }
-        self.shared.note_result(false);
-        let mut bytes = head_bytes;
-        let first = (!rest.is_empty()).then(|| Ok(rest));
-        let mut pieces = futures_util::stream::iter(first).chain(stream);
-        while let Some(piece) = pieces.next().await {
-            if let Ok(piece) = &piece {
-                bytes += piece.len() as u64;
-            }
-            let piece = piece.map_err(|error| error.to_string());
-            let is_last = piece.is_err();
-            if sender.send(piece).await.is_err() || is_last {
+    };
+    let whole = result.meta.size;
+    let mut stream = result.into_stream();
+    let read = timeout(limits::PIECE, read_head(&mut stream)).await;
+    let Ok(Some((head, rest))) = read else {
+        counters.missing.fetch_add(1, Ordering::Relaxed);
+        if found.send(None).is_ok() {
+            shared.read_failed(&"what was read is no object");
+        }
+        return;
+    };
+    let (sender, body) = mpsc::channel(PIECES);
+    let mut bytes = head.len() as u64;
+    let body = ObjectBody(body);
+    if found.send(Some(Found { head, whole, body })).is_err() {
+        return;
+    }
+    counters.read.fetch_add(1, Ordering::Relaxed);
+    let first = (!rest.is_empty()).then(|| Ok(rest));
+    let mut pieces = futures_util::stream::iter(first).chain(stream);
+    loop {
+        let piece = match timeout(limits::PIECE, pieces.next()).await {
+            Ok(Some(piece)) => piece.map_err(|error| error.to_string()),
+            Ok(None) => {
+                shared.read_succeeded();
                 break;
             }
+            Err(_) => Err("the rest of an object does not come".to_owned()),
+        };
+        if let Err(error) = &piece {
+            shared.read_failed(error);
         }
-        counters.read_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let is_last = piece.is_err();
+        bytes += piece.as_ref().map_or(0, |piece| piece.len() as u64);
+        if sender.send(piece).await.is_err() || is_last {
+            break;
+        }
     }
+    counters.read_bytes.fetch_add(bytes, Ordering::Relaxed);
 }
 
 /// Returns everything before the body, and the begin of the body; `None` if it is no object.

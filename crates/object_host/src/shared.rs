@@ -4,8 +4,11 @@ use crate::breaker::Breaker;
 use crate::config::ObjectStoreConfig;
 use crate::filter::Filter;
 use crate::limits;
+use crate::names::Name;
 use object_store::ObjectStore;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -13,7 +16,18 @@ pub(crate) struct Shared {
     pub config: ObjectStoreConfig,
     pub store: Arc<dyn ObjectStore>,
     pub filter: Mutex<Filter>,
+    /// For reads.
     pub breaker: Mutex<Breaker>,
+    /// For all that is written, removed and listed.
+    pub write_breaker: Mutex<Breaker>,
+    /// The names that were removed, and not written since. When there are many, they are forgotten,
+    /// and some are removed twice.
+    pub removed: Mutex<HashSet<Name>>,
+    /// The notes that were written, and when. When there are many, they are forgotten, and written
+    /// again.
+    pub notes: Mutex<HashMap<Name, Instant>>,
+    /// True after a failure has been in the log, until a success.
+    has_warned: AtomicBool,
     pub counters: Counters,
 }
 
@@ -40,22 +54,65 @@ pub struct Counters {
     pub removed: AtomicU64,
     /// Bytes that wait to be written.
     pub waiting_bytes: AtomicU64,
+    /// Objects that wait to be removed.
+    pub waiting_removals: AtomicU64,
 }
 
 impl Shared {
-    /// Records a failure.
-    pub fn failed(&self, error: &object_store::Error) {
-        self.counters.failed.fetch_add(1, Ordering::Relaxed);
-        tracing::debug!(%error, "the object store fails");
-        if self.note_result(true) {
-            let url = self.config.url.to_string();
-            tracing::warn!(url, %error, "[http.object_store]: it fails: it is left alone for {:?}", limits::PAUSE);
+    pub fn new(config: ObjectStoreConfig, store: Arc<dyn ObjectStore>) -> Shared {
+        Shared {
+            config,
+            store,
+            filter: Mutex::new(Filter::new()),
+            breaker: Mutex::default(),
+            write_breaker: Mutex::default(),
+            removed: Mutex::default(),
+            notes: Mutex::default(),
+            has_warned: AtomicBool::new(false),
+            counters: Counters::default(),
         }
     }
 
-    /// Records a result. Returns true if the store is left alone from now on.
-    pub fn note_result(&self, failed: bool) -> bool {
-        lock(&self.breaker).note(failed, Instant::now())
+    /// Records that a note is written, or about to be.
+    pub fn add_note(&self, name: Name) {
+        let mut notes = lock(&self.notes);
+        if notes.len() >= limits::NAMES {
+            notes.clear();
+        }
+        notes.insert(name, Instant::now());
+    }
+
+    /// Records a read that failed.
+    pub fn read_failed(&self, error: &dyn fmt::Display) {
+        self.failed(&self.breaker, error);
+    }
+
+    /// Records a write, a removal or a list that failed.
+    pub fn write_failed(&self, error: &dyn fmt::Display) {
+        self.failed(&self.write_breaker, error);
+    }
+
+    fn failed(&self, breaker: &Mutex<Breaker>, error: &dyn fmt::Display) {
+        self.counters.failed.fetch_add(1, Ordering::Relaxed);
+        if !self.has_warned.swap(true, Ordering::Relaxed) {
+            let url = self.config.url.to_string();
+            tracing::warn!(url, %error, "[http.object_store]: it fails; `larder doctor` tries it");
+        }
+        if lock(breaker).note(true, Instant::now()) {
+            tracing::warn!(pause = ?limits::PAUSE, "[http.object_store]: it is left alone");
+        }
+    }
+
+    /// Records a read that succeeded.
+    pub fn read_succeeded(&self) {
+        lock(&self.breaker).note(false, Instant::now());
+        self.has_warned.store(false, Ordering::Relaxed);
+    }
+
+    /// Records a write, a removal or a list that succeeded.
+    pub fn write_succeeded(&self) {
+        lock(&self.write_breaker).note(false, Instant::now());
+        self.has_warned.store(false, Ordering::Relaxed);
     }
 }
 

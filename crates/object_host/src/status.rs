@@ -5,6 +5,7 @@ use crate::shared::lock;
 use larder_admin::{MetricLine, Metrics};
 use serde_json::{Map, Value};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 /// The figures at one moment.
 struct Figures {
@@ -106,7 +107,9 @@ fn figures(objects: &Objects) -> Figures {
         objects: objects.clone(),
         known: filter.objects(),
         filter_bytes: filter.bytes(),
-        is_left_alone: lock(&shared.breaker).is_open(),
+        is_left_alone: [&shared.breaker, &shared.write_breaker]
+            .into_iter()
+            .any(|breaker| lock(breaker).is_open(Instant::now())),
     }
 }
 

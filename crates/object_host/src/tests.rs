@@ -11,7 +11,7 @@ use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{
     CopyOptions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta,
-    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    ObjectStore, ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 use std::fmt;
 use std::future::Future;
@@ -26,6 +26,8 @@ struct Faulty {
     memory: InMemory,
     fails: AtomicBool,
     tears: AtomicBool,
+    /// What is listed is gone when it is read.
+    forgets: AtomicBool,
     delay_ms: AtomicU64,
     gets: AtomicU64,
 }
@@ -92,6 +94,9 @@ impl ObjectStore for Faulty {
         Box::pin(async move {
             self.gets.fetch_add(1, Ordering::Relaxed);
             self.suffer().await?;
+            if self.forgets.load(Ordering::Relaxed) {
+                self.memory.delete(path).await?;
+            }
             let mut result = self.memory.get_opts(path, options).await?;
             if self.tears.load(Ordering::Relaxed) {
                 let GetResultPayload::Stream(stream) = result.payload;
@@ -202,7 +207,10 @@ fn get(objects: &Objects, key: &str) -> Option<Found> {
         .enable_all()
         .build()
         .unwrap()
-        .block_on(objects.get(key.as_bytes(), 0))
+        .block_on(async {
+            let until = std::time::Instant::now() + objects.config().wait;
+            objects.get(key.as_bytes(), 0, until).await
+        })
 }
 
 fn read(found: Found) -> std::result::Result<usize, String> {
@@ -268,8 +276,12 @@ fn a_store_is_slow_or_down() {
     let asked = count(&store.gets);
     assert!(get(&objects, "a").is_none());
     assert_eq!(count(&store.gets), asked, "it is left alone");
-    objects.offer(offered("b", 10));
-    assert_eq!(count(&objects.counters().dropped), 1);
+    // Writes fail for themselves.
+    for number in 0..limits::RESULTS {
+        objects.offer(offered(&number.to_string(), 10));
+        eventually(|| count(&objects.counters().waiting_bytes) == 0);
+    }
+    assert!(count(&objects.counters().dropped) >= limits::RESULTS as u64 / 2);
     objects.stop();
 }
 
@@ -301,8 +313,67 @@ fn the_queue_is_full() {
     objects.stop();
     assert_eq!(count(&objects.counters().written), 100 - dropped);
     assert_eq!(count(&objects.counters().waiting_bytes), 0);
-    objects.offer(offered("late", 10));
+    assert!(!objects.offer(offered("late", 10)));
     assert_eq!(count(&objects.counters().dropped), dropped + 1);
+}
+
+/// Failure: a store that hangs keeps the node from ending.
+#[test]
+fn a_stop_waits_for_a_store_that_hangs() {
+    let store = Arc::new(Faulty::default());
+    let objects = tier(&store);
+    store.delay_ms.store(60_000, Ordering::Relaxed);
+    for number in 0..200 {
+        objects.offer(offered(&number.to_string(), 10));
+    }
+    // Its time is limited.
+    objects.stop();
+    assert_eq!(count(&objects.counters().written), 0);
+}
+
+/// Failure: a store that is away at the start, or a filter that is gone before it is read, makes
+/// each unknown object a request for ever.
+#[test]
+fn the_filters_are_never_complete() {
+    let store = Arc::new(Faulty::default());
+    let first = tier(&store);
+    write(&first, "a", 10);
+    first.stop();
+    store.forgets.store(true, Ordering::Relaxed);
+    let second = tier(&store);
+    assert!(get(&second, "unknown").is_none());
+    assert_eq!(count(&store.gets), 1, "the filter");
+    second.stop();
+}
+
+/// Failure: a note that was removed is never written again, or one is written for each variant.
+#[test]
+fn a_note_is_gone() {
+    let store = Arc::new(Faulty::default());
+    let objects = tier(&store);
+    let variant = |number: u32| OfferedObject {
+        variant: number,
+        note: Some(offered("a", 0).head),
+        ..offered("a", 10)
+    };
+    let written =
+        |count_before: u64| eventually(|| count(&objects.counters().written) == count_before);
+    objects.offer(variant(1));
+    written(2);
+    objects.offer(variant(2));
+    written(3);
+    objects.remove(b"a");
+    eventually(|| count(&objects.counters().removed) == 1);
+    // A second removal costs nothing.
+    objects.remove(b"a");
+    objects.offer(variant(3));
+    written(5);
+    assert_eq!(count(&objects.counters().removed), 1);
+    // A response without variants takes the place of the note.
+    write(&objects, "a", 10);
+    objects.offer(variant(1));
+    written(8);
+    objects.stop();
 }
 
 /// Failure: a second fetch is not recognised, or each is one.

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 /// A task of the thread.
@@ -22,17 +22,18 @@ pub(crate) enum Job {
         name: Name,
         parts: [Bytes; 2],
         bytes: u64,
+        /// Whether it is a note.
+        is_note: bool,
     },
     Delete {
         name: Name,
     },
-    /// Nothing comes afterwards.
-    Stop,
 }
 
 /// The thread, from outside.
 pub(crate) struct StoreThread {
     jobs: mpsc::UnboundedSender<Job>,
+    stop: Arc<Notify>,
     runtime: Handle,
     running: Mutex<Option<JoinHandle<()>>>,
 }
@@ -48,13 +49,15 @@ impl StoreThread {
             places: Arc::new(Semaphore::new(limits::WRITES)),
             read: Vec::new(),
         };
-        let handle = runtime.handle().clone();
+        let (handle, stop) = (runtime.handle().clone(), Arc::<Notify>::default());
+        let stopped = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
             .name("object-store".to_owned())
-            .spawn(move || runtime.block_on(worker.run(jobs)))
+            .spawn(move || runtime.block_on(worker.run(jobs, stopped)))
             .map_err(Error::Thread)?;
         Ok(StoreThread {
             jobs: sender,
+            stop,
             runtime: handle,
             running: Mutex::new(Some(thread)),
         })
@@ -70,7 +73,7 @@ impl StoreThread {
     }
 
     pub(crate) fn stop(&self) {
-        self.send(Job::Stop);
+        self.stop.notify_one();
         if let Some(thread) = lock(&self.running).take() {
             let _ = thread.join();
         }
@@ -95,76 +98,92 @@ struct Worker {
 }
 
 impl Worker {
-    async fn run(mut self, mut jobs: mpsc::UnboundedReceiver<Job>) {
+    async fn run(mut self, mut jobs: mpsc::UnboundedReceiver<Job>, stop: Arc<Notify>) {
+        tokio::select! {
+            () = self.work(&mut jobs) => {}
+            () = stop.notified() => {}
+        }
+        jobs.close();
+        let rest = async {
+            while let Some((job, place)) = next(&self.places, &mut jobs).await {
+                self.carry_out(job, place);
+            }
+            // All writes have ended.
+            let _all = self.places.acquire_many(limits::WRITES as u32).await;
+        };
+        let _ = timeout(limits::STOP, rest).await;
+        let _ = timeout(limits::STOP, self.write_filter()).await;
+    }
+
+    /// Works until nobody has jobs any more.
+    async fn work(&mut self, jobs: &mut mpsc::UnboundedReceiver<Job>) {
         let mut writes = interval(limits::FILTER_WRITES);
         let mut reads = interval(limits::FILTER_READS);
         for interval in [&mut writes, &mut reads] {
             interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         }
         writes.tick().await;
+        let places = Arc::clone(&self.places);
         loop {
             tokio::select! {
-                job = jobs.recv() => match job {
-                    Some(Job::Stop) | None => break,
-                    Some(job) => self.carry_out(job).await,
+                job = next(&places, jobs) => match job {
+                    Some((job, place)) => self.carry_out(job, place),
+                    None => return,
                 },
                 _ = writes.tick() => self.write_filter().await,
-                _ = reads.tick() => self.read_filters().await,
+                _ = reads.tick() => if let Err(error) = self.read_filters().await {
+                    self.shared.write_failed(&error);
+                    lock(&self.shared.filter).set_others_away();
+                    reads.reset_after(limits::PAUSE);
+                },
             }
         }
-        let rest = async {
-            // All writes have ended.
-            let _all = self.places.acquire_many(limits::WRITES as u32).await;
-            self.write_filter().await;
-        };
-        let _ = timeout(limits::STOP, rest).await;
     }
 
-    async fn carry_out(&self, job: Job) {
-        let Ok(place) = Arc::clone(&self.places).acquire_owned().await else {
-            return;
-        };
+    fn carry_out(&self, job: Job, place: OwnedSemaphorePermit) {
         let shared = Arc::clone(&self.shared);
-        let node = self.node;
         tokio::spawn(async move {
             match job {
-                Job::Put { name, parts, bytes } => {
-                    put(&shared, node, name, parts, bytes).await;
+                Job::Put {
+                    name,
+                    parts,
+                    bytes,
+                    is_note,
+                } => {
+                    put(&shared, name, parts, bytes, is_note).await;
                     let waiting = &shared.counters.waiting_bytes;
                     waiting.fetch_sub(bytes, Ordering::Relaxed);
                 }
                 Job::Delete { name } => {
-                    let path = name.path(&shared.config.url.prefix);
-                    match shared.store.delete(&path).await {
-                        Ok(()) => {
-                            let removed = &shared.counters.removed;
-                            removed.fetch_add(1, Ordering::Relaxed);
-                        }
-                        Err(object_store::Error::NotFound { .. }) => {}
-                        Err(error) => shared.failed(&error),
-                    }
+                    delete(&shared, name).await;
+                    let waiting = &shared.counters.waiting_removals;
+                    waiting.fetch_sub(1, Ordering::Relaxed);
                 }
-                Job::Stop => {}
             }
             drop(place);
         });
     }
 
-    /// Writes the last own layer, if it has changed.
+    /// Writes the own layers that have changed.
     async fn write_filter(&self) {
         let shared = &self.shared;
-        let changed = lock(&shared.filter).take_changed();
-        let Some((number, bytes)) = changed else {
-            return;
-        };
-        if !write_layer(&self.shared, self.node, number, bytes).await {
-            lock(&shared.filter).set_changed();
+        loop {
+            let changed = lock(&shared.filter).changed();
+            let Some((number, objects, bytes)) = changed else {
+                return;
+            };
+            let path = names::filter(&shared.config.url.prefix, self.node, number);
+            if let Err(error) = shared.store.put(&path, PutPayload::from(bytes)).await {
+                return shared.write_failed(&error);
+            }
+            shared.write_succeeded();
+            lock(&shared.filter).set_written(number, objects);
         }
     }
 
     /// Reads the filters of the others that have changed, and removes those whose objects the
     /// bucket has removed.
-    async fn read_filters(&mut self) {
+    async fn read_filters(&mut self) -> object_store::Result<()> {
         let shared = Arc::clone(&self.shared);
         let prefix = &shared.config.url.prefix;
         let oldest = unix_seconds().saturating_sub(shared.config.keep.as_secs());
@@ -173,10 +192,7 @@ impl Worker {
         let (mut all, mut read) = (Vec::new(), Vec::new());
         let own = format!("{:032x}-", self.node);
         while let Some(meta) = listed.next().await {
-            let meta = match meta {
-                Ok(meta) => meta,
-                Err(error) => return self.shared.failed(&error),
-            };
+            let meta = meta?;
             let name = meta.location.filename().unwrap_or_default().to_owned();
             if name.starts_with(&own) {
                 continue;
@@ -188,18 +204,16 @@ impl Worker {
             }
             let known = (name.clone(), meta.e_tag.clone());
             if !self.read.contains(&known) || known.1.is_none() {
-                match self.read_layer(&meta.location, meta.size).await {
-                    Ok(Some(layer)) => read.push((name.clone(), layer)),
-                    Ok(None) => {}
-                    Err(error) => return self.shared.failed(&error),
-                }
+                let layer = self.read_layer(&meta.location, meta.size).await?;
+                read.extend(layer.map(|layer| (name.clone(), layer)));
             }
             all.push(known);
         }
         let names: Vec<String> = all.iter().map(|(name, _)| name.clone()).collect();
         lock(&shared.filter).set_others(&names, read);
         self.read = all;
-        self.shared.note_result(false);
+        self.shared.write_succeeded();
+        Ok(())
     }
 
     async fn read_layer(
@@ -211,35 +225,58 @@ impl Worker {
         if size > limits::LAYER_BYTES as u64 + 1024 {
             return Ok(None);
         }
-        let bytes = self.shared.store.get(path).await?.bytes().await?;
-        Ok(Layer::decode(&bytes))
+        let read = match self.shared.store.get(path).await {
+            // Another node has removed it meanwhile.
+            Err(object_store::Error::NotFound { .. }) => return Ok(None),
+            read => read?,
+        };
+        let read = timeout(limits::CONNECT + limits::PIECE, read.bytes()).await;
+        let slow = |_| object_store::Error::Generic {
+            store: "S3",
+            source: "a filter does not come".into(),
+        };
+        Ok(Layer::decode(&read.map_err(slow)??))
     }
 }
 
-async fn put(shared: &Shared, node: u128, name: Name, parts: [Bytes; 2], bytes: u64) {
+/// Returns the next job, and a place for it. A job that waits for a place is not lost.
+async fn next(
+    places: &Arc<Semaphore>,
+    jobs: &mut mpsc::UnboundedReceiver<Job>,
+) -> Option<(Job, OwnedSemaphorePermit)> {
+    let place = Arc::clone(places).acquire_owned().await.ok()?;
+    Some((jobs.recv().await?, place))
+}
+
+async fn put(shared: &Shared, name: Name, parts: [Bytes; 2], bytes: u64, is_note: bool) {
     let path = name.path(&shared.config.url.prefix);
     let payload = PutPayload::from_iter(parts);
     if let Err(error) = shared.store.put(&path, payload).await {
-        return shared.failed(&error);
+        if is_note {
+            lock(&shared.notes).remove(&name);
+        }
+        return shared.write_failed(&error);
     }
-    shared.note_result(false);
+    shared.write_succeeded();
+    if !is_note {
+        // A response without variants has taken the place of a note.
+        lock(&shared.notes).remove(&name);
+    }
+    lock(&shared.removed).remove(&name);
     let counters = &shared.counters;
     counters.written.fetch_add(1, Ordering::Relaxed);
     counters.written_bytes.fetch_add(bytes, Ordering::Relaxed);
-    let full = lock(&shared.filter).insert(name, unix_seconds());
-    if let Some((number, layer)) = full {
-        write_layer(shared, node, number, layer.encode()).await;
-    }
+    lock(&shared.filter).insert(name, unix_seconds());
 }
 
-/// Returns false if it fails.
-async fn write_layer(shared: &Shared, node: u128, number: usize, bytes: Vec<u8>) -> bool {
-    let path = names::filter(&shared.config.url.prefix, node, number);
-    match shared.store.put(&path, PutPayload::from(bytes)).await {
-        Ok(_) => true,
-        Err(error) => {
-            shared.failed(&error);
-            false
+async fn delete(shared: &Shared, name: Name) {
+    let path = name.path(&shared.config.url.prefix);
+    match shared.store.delete(&path).await {
+        Ok(()) => {
+            shared.write_succeeded();
+            shared.counters.removed.fetch_add(1, Ordering::Relaxed);
         }
+        Err(object_store::Error::NotFound { .. }) => {}
+        Err(error) => shared.write_failed(&error),
     }
 }

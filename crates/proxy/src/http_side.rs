@@ -34,7 +34,7 @@ use larder_admin::{Purging, StatusSource};
 use larder_host::ListenAddress;
 use larder_host::Preflight;
 use larder_host::entropy;
-use larder_object_host::Objects;
+use larder_object_host::{ObjectStoreConfig, Objects};
 use larder_units::{ByteSize, Streams};
 use larder_what_if_host::LiveWhatIf;
 use std::net::SocketAddr;
@@ -560,12 +560,25 @@ impl Http {
     }
 }
 
+/// The share of the cache's memory that objects take at most which wait to be written.
+const QUEUE_SHARE: u64 = 16;
+
+/// What they may take in any case.
+const QUEUE_LEAST: ByteSize = ByteSize::from_mib(2);
+
 /// Starts the third tier, if there is one.
 fn start_objects(config: &HttpConfig, shards: &Arc<Shards>) -> Result<Option<Objects>, Error> {
     let Some(store) = &config.object_store else {
         return Ok(None);
     };
-    let objects = Objects::start(store).map_err(Error::ObjectStore)?;
+    // A small cache needs its memory for other things.
+    let share = ByteSize::from_bytes(config.cache.capacity.bytes() / QUEUE_SHARE);
+    let queue = store.queue.min(share.max(QUEUE_LEAST));
+    let store = ObjectStoreConfig {
+        queue,
+        ..store.clone()
+    };
+    let objects = Objects::start(&store).map_err(Error::ObjectStore)?;
     let mut writer = [0; 16];
     for (part, word) in writer.chunks_exact_mut(8).zip(entropy::words::<2>()) {
         part.copy_from_slice(&word.to_le_bytes());
@@ -576,7 +589,7 @@ fn start_objects(config: &HttpConfig, shards: &Arc<Shards>) -> Result<Option<Obj
             fleet: config.fleet.clone(),
         })
     };
-    shards.set_objects(&tier, writer);
+    shards.with_each(|cache| cache.set_objects(tier(), writer, queue));
     Ok(Some(objects))
 }
 

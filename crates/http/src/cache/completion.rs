@@ -210,7 +210,7 @@ impl Cache {
         );
         let mut stored = stored.at(exchange.asked_at);
         // It is there.
-        stored.is_offered = !exchange.is_object;
+        stored.is_offered = !exchange.is_object && !exchange.becomes_no_object;
         let size = declared.map(|length| self.store.size_of(&stored, length));
         // The policy decides about what this cache may keep, and learns from requests for that.
         let admitted = !exchange.keeps_no_copy && self.store.miss_and_admit(hash, size, now.time);
@@ -245,6 +245,9 @@ impl Cache {
         let body = self.next_body();
         let mut fill = Fill::new(stored, asked, declared, self.max_object, body, &self.budget)?;
         fill.unwanted = !admitted;
+        fill.is_object = exchange.is_object;
+        let reason = exchange.reason;
+        fill.is_miss = matches!(reason, ForwardReason::UriMiss | ForwardReason::VaryMiss);
         fill.is_storable &= !exchange.keeps_no_copy;
         Ok(fill)
     }
@@ -342,12 +345,12 @@ impl Cache {
         }
         let is_admitted = !unwanted
             && (fill.declared.is_some() || self.store.admit_or_fill(hash, size, now.time));
-        let is_storable = fill.is_storable;
+        let (is_storable, is_miss) = (fill.is_storable, fill.is_miss);
         let (mut stored, body, end) = fill.into_stored(collected);
         if is_storable {
             self.put_in_tier(&stored, now);
         }
-        stored.is_offered &= is_storable && self.is_offered_later(&stored, now);
+        stored.is_offered &= is_storable && self.is_offered_later(&stored, is_miss, now);
         stored.body = body;
         if !is_admitted {
             if !unwanted {
@@ -423,11 +426,12 @@ impl Cache {
         (exchange.asked, exchange.asked_at) = (now.time, self.store.purges.now());
         // Another cache may have sent the response before.
         (exchange.left_at_peer, exchange.keeps_no_copy) = (None, false);
-        exchange.is_object = false;
+        (exchange.is_object, exchange.is_fresh_object) = (false, false);
     }
 
     /// Removes the stored response that `old` is a copy of, or its successor.
     pub(crate) fn discard(&mut self, old: &Stored) {
+        self.outdate_objects(old.hash);
         self.remove_variant_from_tier(old);
         self.discard_from_store(old);
     }

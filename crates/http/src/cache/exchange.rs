@@ -134,6 +134,10 @@ pub struct Exchange {
     pub(crate) is_direct: bool,
     /// True if the response is an object of the object tier.
     pub(crate) is_object: bool,
+    /// True if it is one that the origin was not asked about.
+    pub(crate) is_fresh_object: bool,
+    /// True if the response becomes no object, by the host's decision.
+    pub(crate) becomes_no_object: bool,
     /// The host's rules for the response.
     pub(crate) rules: Option<Arc<dyn ResponseRules>>,
 }
@@ -217,6 +221,8 @@ impl Exchange {
             tier_lookup: TierLookup::No,
             is_direct: false,
             is_object: false,
+            is_fresh_object: false,
+            becomes_no_object: false,
             rules: None,
         }
     }
@@ -295,7 +301,10 @@ impl Exchange {
     /// after [`Exchange::take_headers`].
     pub fn object_key(&self) -> Option<Box<[u8]>> {
         let is_whole = matches!(self.ask, Ask::Whole) && !conditional::asks_for_less(&self.headers);
-        let may_have = self.may_store && self.held.is_none() && !self.is_authorized();
+        let may_have = self.may_store
+            && self.held.is_none()
+            && !self.is_authorized()
+            && !self.becomes_no_object;
         (self.method == Method::GET && is_whole && may_have).then(|| self.key.to_bytes())
     }
 
@@ -303,12 +312,17 @@ impl Exchange {
     /// or `fresh`. It is not offered to the tier again. Call it before
     /// [`Cache::on_response`](crate::Cache::on_response).
     pub fn set_object(&mut self, headers: &mut HeaderMap, fresh: Option<FreshObject>) {
-        self.is_object = true;
+        (self.is_object, self.is_fresh_object) = (true, fresh.is_some());
         if let Some(fresh) = fresh {
             self.left_at_peer = Some(fresh.ttl_seconds);
             self.asked_at = fresh.asked_at;
             self.set_asked_by_age(headers);
         }
+    }
+
+    /// Neither asks for an object nor lets the response become one, by the host's decision.
+    pub fn without_objects(&mut self) {
+        self.becomes_no_object = true;
     }
 
     /// Refuses to admit the response, by the host's decision. Requests that wait for it get it all

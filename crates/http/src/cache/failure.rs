@@ -138,7 +138,7 @@ impl Cache {
             stored: false,
             collapsed: false,
             refusal: None,
-            is_object: false,
+            object: None,
         };
         let retry_after = match failure {
             UpstreamFailure::Unavailable { retry_after } if !strict => {

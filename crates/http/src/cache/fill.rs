@@ -33,6 +33,10 @@ pub struct Fill {
     pub(crate) unwanted: bool,
     /// True if HTTP allows storing it.
     pub(crate) is_storable: bool,
+    /// True if it is an object of the object tier.
+    pub(crate) is_object: bool,
+    /// True if nothing was stored before.
+    pub(crate) is_miss: bool,
     /// The fetch that this body ends.
     pub(crate) lead: Option<Lead>,
     body: BodyId,
@@ -82,6 +86,8 @@ impl Fill {
             declared: None,
             unwanted: true,
             is_storable: false,
+            is_object: false,
+            is_miss: false,
             lead: None,
             body,
             room: budget.reservation(),
@@ -110,6 +116,7 @@ impl Fill {
             freshness: stored.freshness,
             length: self.declared,
             body: self.body,
+            is_object: self.is_object,
             is_open: true,
         }
     }

@@ -94,7 +94,7 @@ pub struct Cache {
     pub(crate) budget: Budget,
     pub(crate) counters: Counters,
     pub(crate) tier: Option<Box<dyn SecondTier>>,
-    /// Bytes that may wait to be written to the tier.
+    /// Bytes that may wait to be written to the tiers.
     pub(crate) tier_queue: u64,
     pub(crate) objects: Option<Objects>,
     /// See [`Cache::take_unsettled`].
@@ -226,7 +226,7 @@ impl Cache {
         })?;
         self.budget
             .set_limit(limits::filling(config.capacity.bytes()));
-        if self.tier.is_some() {
+        if self.tier_queue > 0 {
             self.budget.cede(self.tier_queue);
         }
         outbox.evictions.extend(evictions);

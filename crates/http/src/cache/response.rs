@@ -2,6 +2,7 @@
 //! responses.
 
 use crate::cache::Cache;
+use crate::cache::completion::says_it_changed;
 use crate::cache::exchange::{Ask, Exchange, ResponseHead};
 use crate::cache::fill::Fill;
 use crate::cache::slice_fetch::Whole;
@@ -19,7 +20,7 @@ use crate::rfc::{conditional, date, fields};
 use crate::store::purge_table::PurgeVerdict;
 use crate::store::stored::Stored;
 use http::header::{CONTENT_LENGTH, DATE, ETAG, IF_RANGE, LAST_MODIFIED, RETRY_AFTER};
-use http::{HeaderMap, HeaderName, StatusCode};
+use http::{HeaderMap, HeaderName, Method, StatusCode};
 use std::time::Duration;
 
 /// An origin's clock is behind if its `Date` is at least this much older than the receipt. A
@@ -36,6 +37,9 @@ impl Cache {
         now: Now,
         outbox: &mut Outbox,
     ) -> Reply {
+        if says_more(&exchange, head.status) {
+            self.outdate_objects(exchange.hash);
+        }
         let reply = self.reply(exchange, head, now, outbox);
         if let Reply::Retry(exchange) = &reply
             && let Some(lead) = &exchange.lead
@@ -135,7 +139,7 @@ impl Cache {
             stored,
             collapsed: false,
             refusal,
-            is_object: exchange.is_object,
+            object: exchange.is_object.then(|| ttl_seconds(&fill, now)),
         }
         .set(&mut headers);
         if let (Some(fill), Ask::Slice(_)) = (&mut fill, &exchange.ask) {
@@ -350,6 +354,21 @@ impl Cache {
         }
         self.discard(old);
     }
+}
+
+/// Returns true if a response is newer than the objects of its key. A fresh object is not, and a
+/// 304 says that nothing has changed.
+fn says_more(exchange: &Exchange, status: StatusCode) -> bool {
+    exchange.method == Method::GET
+        && !exchange.is_fresh_object
+        && status != StatusCode::NOT_MODIFIED
+        && says_it_changed(status)
+}
+
+/// Returns the seconds for which a response is fresh.
+fn ttl_seconds(fill: &Option<Box<Fill>>, now: Now) -> i64 {
+    let freshness = fill.as_ref().map(|fill| fill.stored.freshness);
+    freshness.map_or(0, |freshness| freshness.ttl_seconds(now.time))
 }
 
 /// Returns true if a stale response may replace a response with this status (RFC 5861 §4).

@@ -455,7 +455,7 @@ fn response_of(
         stored: false,
         collapsed: false,
         refusal: None,
-        is_object: false,
+        object: None,
     };
     forwarded.set(&mut headers);
     let ready = Ready {

@@ -6,14 +6,14 @@ use crate::cache::exchange::Exchange;
 use crate::now::Now;
 use crate::rfc::key::Key;
 use crate::store::object::{
-    Decoded, FreshObject, LEAST_LIFETIME, NOTE, ObjectHead, ObjectTier, Objects, Offer,
-    OfferedObject, RESPONSE, ReadObject, VARIANT_SECRET, decode, encode,
+    FreshObject, NOTE, ObjectHead, ObjectTier, Objects, Offer, ReadObject, VARIANT_SECRET, decode,
 };
 use crate::store::purge_table::{Position, PurgeVerdict};
 use crate::store::record;
 use crate::store::second_tier::SecondTier;
 use crate::store::stored::Stored;
 use http::StatusCode;
+use http::header::ETAG;
 use larder_units::ByteSize;
 
 impl Cache {
@@ -90,10 +90,17 @@ impl Cache {
     }
 
     /// Sets a third tier behind the store and the second tier. `writer` is a random number of this
-    /// cache, for all its shards. The host looks objects up for requests that it would send to the
-    /// origin otherwise ([`Exchange::object_key`](crate::Exchange::object_key)).
-    pub fn set_objects(&mut self, tier: Box<dyn ObjectTier>, writer: [u8; 16]) {
-        self.objects = Some(Objects { tier, writer });
+    /// cache, for all its shards. Responses that wait to be written take up to `queue` bytes of the
+    /// memory for bodies in progress. The host looks objects up for requests that it would send to
+    /// the origin otherwise ([`Exchange::object_key`]).
+    pub fn set_objects(&mut self, tier: Box<dyn ObjectTier>, writer: [u8; 16], queue: ByteSize) {
+        self.objects = Some(Objects::new(tier, writer));
+        self.tier_queue += queue.bytes();
+        if self.shard == 0 {
+            self.budget.cede(queue.bytes());
+        }
+        self.max_object = self.max_object.min(self.budget.limit_for_large());
+        self.slice_bytes = self.slice_bytes.min(self.max_object);
     }
 
     /// Reads an object for a request. `bytes` begins with everything before the body; `whole` are
@@ -107,36 +114,29 @@ impl Cache {
     ) -> ReadObject {
         let key = exchange.key.to_bytes();
         let decoded = decode(bytes, &key, exchange.hash, now);
-        let (Some(objects), Some(decoded)) = (&self.objects, decoded) else {
+        let (Some(objects), Some(mut decoded)) = (&self.objects, decoded) else {
             return ReadObject::Unusable;
         };
-        let Decoded {
-            kind,
-            writer,
-            mut stored,
-            start,
-            body_bytes,
-        } = decoded;
-        if (start as u64).checked_add(body_bytes) != Some(whole) {
+        if (decoded.start as u64).checked_add(decoded.body_bytes) != Some(whole) {
             return ReadObject::Unusable;
         }
-        if kind == NOTE || !stored.selector.matches(&exchange.headers) {
-            let variant = stored
-                .selector
-                .variant_of(&exchange.headers, &VARIANT_SECRET);
+        let selector = &decoded.stored.selector;
+        if decoded.kind == NOTE || !selector.matches(&exchange.headers) {
+            let variant = selector.variant_of(&exchange.headers, &VARIANT_SECRET);
             return ReadObject::Variant(variant);
         }
-        let is_own = writer == objects.writer;
-        if !is_own {
-            stored.asked_at = Position::default();
+        if !objects.is_own(&decoded) {
+            decoded.stored.asked_at = Position::default();
         }
-        let verdict = self.store.purges.verdict(&stored);
-        if verdict == PurgeVerdict::Purged {
+        let is_latest = objects.is_latest(&decoded);
+        let stored = &decoded.stored;
+        let verdict = self.store.purges.verdict(stored);
+        if verdict == PurgeVerdict::Purged || !self.may_be_shared(exchange, stored) {
             return ReadObject::Unusable;
         }
-        let head = ObjectHead::new(&stored, start, body_bytes, now);
+        let head = ObjectHead::new(stored, decoded.start, decoded.body_bytes, now);
         let directives = self.directives(&exchange.headers);
-        if is_own
+        if is_latest
             && verdict == PurgeVerdict::Kept
             && stored.freshness.satisfies(&directives, now.time)
         {
@@ -146,61 +146,70 @@ impl Cache {
             };
             return ReadObject::Fresh(head, fresh);
         }
-        if stored.has_validator() {
+        if stored.fields().contains_key(ETAG) {
             ReadObject::Stale(head)
         } else {
             ReadObject::Unusable
         }
     }
 
+    /// Returns true if a response may be given to several clients by the settings and the rules of
+    /// now: it may have been stored with others.
+    fn may_be_shared(&self, exchange: &Exchange, stored: &Stored) -> bool {
+        let headers = stored.headers();
+        let says = self.says(exchange, stored.status, &headers);
+        let judged = self.judge(stored.status, &headers, &says, false, &stored.freshness);
+        judged.is_ok()
+    }
+
     /// Offers a response that was requested again to the third tier.
     pub(crate) fn offer(&mut self, stored: &Stored, offer: Offer, now: Now) {
-        if !self.may_become_object(stored, now) {
-            return;
+        if self.may_become_object(stored)
+            && let Some(objects) = &mut self.objects
+        {
+            objects.offer(stored, offer, now);
         }
-        let Some(Objects { tier, writer }) = &mut self.objects else {
-            return;
-        };
-        let variant = stored.selector.variant(&VARIANT_SECRET);
-        tier.offer(OfferedObject {
-            key: stored.key.clone(),
-            variant,
-            note: (variant != 0).then(|| encode(stored, NOTE, writer, now)),
-            is_new: offer == Offer::New,
-            head: encode(stored, RESPONSE, writer, now),
-            body: stored.body.clone(),
-        });
     }
 
     /// Returns true if the next hit of a fetched response offers it to the third tier. One that was
-    /// fetched before is offered now.
-    pub(crate) fn is_offered_later(&mut self, stored: &Stored, now: Now) -> bool {
-        if !stored.is_offered || !self.may_become_object(stored, now) {
+    /// fetched before is offered now. `is_miss`: nothing was stored before.
+    pub(crate) fn is_offered_later(&mut self, stored: &Stored, is_miss: bool, now: Now) -> bool {
+        if !stored.is_offered || !self.may_become_object(stored) {
             return false;
         }
-        let objects = self.objects.as_mut();
-        let was_fetched = objects.is_some_and(|objects| objects.tier.was_fetched(stored.hash));
+        let variant = u64::from(stored.selector.variant(&VARIANT_SECRET));
+        // An odd number spreads the variants of a key.
+        let hash = stored.hash ^ variant.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let objects = self.objects.as_mut().filter(|_| is_miss);
+        let was_fetched = objects.is_some_and(|objects| objects.tier.was_fetched(hash));
         if was_fetched {
             self.offer(stored, Offer::New, now);
         }
         !was_fetched
     }
 
-    fn may_become_object(&self, stored: &Stored, now: Now) -> bool {
-        let Some(objects) = &self.objects else {
-            return false;
+    /// Only a tag lets the origin confirm an object.
+    fn may_become_object(&self, stored: &Stored) -> bool {
+        let is_one = |objects: &Objects| {
+            stored.status == StatusCode::OK
+                && stored.sliced().is_none()
+                && stored.fields().contains_key(ETAG)
+                && objects.tier.is_worth(stored.body.len() as u64)
         };
-        let left = stored.freshness.ttl_seconds(now.time);
-        stored.status == StatusCode::OK
-            && stored.sliced().is_none()
-            && (stored.has_validator() || left >= LEAST_LIFETIME.as_secs() as i64)
-            && objects.tier.is_worth(stored.body.len() as u64)
+        self.objects.as_ref().is_some_and(is_one)
     }
 
     /// Removes the object of a key.
     pub(crate) fn remove_object(&mut self, key: &[u8]) {
         if let Some(objects) = &mut self.objects {
             objects.tier.remove(key);
+        }
+    }
+
+    /// Records that the origin has said something newer than the objects of a key.
+    pub(crate) fn outdate_objects(&mut self, hash: u64) {
+        if let Some(objects) = &mut self.objects {
+            objects.outdate(hash);
         }
     }
 }

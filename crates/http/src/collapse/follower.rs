@@ -188,7 +188,7 @@ impl Follower {
                     stored: false,
                     collapsed: true,
                     refusal: None,
-                    is_object: false,
+                    object: None,
                 };
                 let line = "larder: the origin failed, and this request would have been the same\n";
                 let mut answer = Answer::error(*status, &Method::GET, line, forwarded, self.now);
@@ -213,7 +213,9 @@ impl Follower {
             stored: false,
             collapsed: true,
             refusal: None,
-            is_object: false,
+            object: head
+                .is_object
+                .then(|| head.freshness.ttl_seconds(self.now.time)),
         };
         // RFC 9111 §5.1. A follower that waited for the head gets it with the age that it came
         // with.

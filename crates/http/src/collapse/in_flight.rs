@@ -69,6 +69,8 @@ pub(crate) struct Head {
     /// Content-Length.
     pub length: Option<u64>,
     pub body: BodyId,
+    /// True if it is an object of the object tier.
+    pub is_object: bool,
     /// True until the body is no longer collected: a follower reads it from the start.
     pub is_open: bool,
 }

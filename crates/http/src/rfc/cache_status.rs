@@ -71,8 +71,8 @@ pub(crate) enum CacheStatus {
         stored: bool,
         collapsed: bool,
         refusal: Option<Refusal>,
-        /// It came from the object tier.
-        is_object: bool,
+        /// The seconds for which it is fresh, if it came from the object tier.
+        object: Option<i64>,
     },
     /// Answered from the store with a stale response, because the origin failed.
     Stale {
@@ -162,7 +162,7 @@ impl CacheStatus {
                 stored,
                 collapsed,
                 refusal,
-                is_object,
+                object,
             } => {
                 let _ = write!(text, "; fwd={}", reason.name());
                 if let Some(status) = status {
@@ -174,10 +174,13 @@ impl CacheStatus {
                 if collapsed {
                     text.push_str("; collapsed");
                 }
-                match refusal {
-                    Some(refusal) => write!(text, "; detail={}", refusal.name()),
-                    None if is_object => write!(text, "; detail=object-store"),
-                    None => Ok(()),
+                if let Some(ttl_seconds) = object {
+                    let _ = write!(text, "; ttl={ttl_seconds}");
+                }
+                match (object, refusal) {
+                    (Some(_), _) => write!(text, "; detail=object-store"),
+                    (None, Some(refusal)) => write!(text, "; detail={}", refusal.name()),
+                    (None, None) => Ok(()),
                 }
             }
         };
@@ -193,7 +196,7 @@ impl CacheStatus {
             stored: true,
             collapsed: false,
             refusal: None,
-            is_object: false,
+            object: None,
         };
         if earlier.is_empty() && self == STORED {
             return HeaderValue::from_static("larder; fwd=uri-miss; fwd-status=200; stored");

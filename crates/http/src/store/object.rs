@@ -3,16 +3,18 @@
 //!
 //! ```text
 //! magic │ length of all but the body u32 │ kind u8: 0 a response, 1 a note │ writer, 16 bytes │ position u64
-//! │ bytes of the body u64 │ key, its length before it as u32 │ everything but the body of a record (`record.rs`) │ body
+//! │ number u64 │ bytes of the body u64 │ key, its length before it as u32 │ everything but the body of a record (`record.rs`) │ body
 //! ```
 //!
 //! The responses of a key without selecting fields (`Vary`) are one object. Otherwise each variant
 //! is one, and the object of the key is a note, which says by which fields they vary.
 //!
 //! The writer is a random number of a cache, and the position is that of the request among its
-//! purges. So a cache knows which of its own purges an object has missed. What another cache has
-//! written, or this one before a restart, may have been purged unnoticed: it is used after the
-//! origin has confirmed it, which costs a request without a body.
+//! purges. So a cache knows which of its own purges an object has missed. The number tells the last
+//! version that the cache has offered from an earlier one, which a newer response of the origin has
+//! replaced or removed, whether or not that became an object. What another cache has written, or
+//! this one before a restart, may have been purged or replaced unnoticed. Such objects are used
+//! after the origin has confirmed them by their entity tag, which costs a request without a body.
 
 use crate::codec::{Reader, Writer};
 use crate::limits;
@@ -25,6 +27,8 @@ use crate::store::stored::Stored;
 use bytes::Bytes;
 use http::header::{AGE, CONTENT_LENGTH, DATE, VIA};
 use http::{HeaderMap, HeaderValue, StatusCode};
+use larder_units::Time;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 const MAGIC: [u8; 4] = *b"LRO1";
@@ -32,12 +36,16 @@ const MAGIC: [u8; 4] = *b"LRO1";
 /// Bytes before the kind.
 const START_BYTES: usize = MAGIC.len() + 4;
 
-pub(crate) const RESPONSE: u8 = 0;
+const RESPONSE: u8 = 0;
 pub(crate) const NOTE: u8 = 1;
 
-/// Least time for which a response without a validator must be fresh to become an object: later, it
-/// is of no use.
-pub(crate) const LEAST_LIFETIME: Duration = Duration::from_secs(3600);
+/// Least time between two writes of one object. A page that changes more often is not written each
+/// time: an object that is older is used after its confirmation, or not at all.
+const REWRITE: Duration = Duration::from_secs(3600);
+
+/// Objects of a shard whose last version is known. When there are as many, all are forgotten, and
+/// each is confirmed once.
+const LATEST: usize = 1 << 14;
 
 /// The secret of the numbers of variants in names of objects. All caches that share a store have
 /// the same one. Variants with the same number replace each other, and are compared completely.
@@ -48,12 +56,12 @@ pub trait ObjectTier: Send {
     /// Returns true if an object with so many bytes of body is worth its price.
     fn is_worth(&self, bytes: u64) -> bool;
 
-    /// Takes note that the response with this hash of its key was fetched. Returns true if it was
-    /// fetched before.
+    /// Takes note that the response with this hash of its key and variant was fetched. Returns true
+    /// if it was fetched before.
     fn was_fetched(&mut self, hash: u64) -> bool;
 
-    /// Takes a response to write.
-    fn offer(&mut self, offered: OfferedObject);
+    /// Takes a response to write. Returns false if it is not written.
+    fn offer(&mut self, offered: OfferedObject) -> bool;
 
     /// Removes the object of a key, soon. Correctness does not depend on it.
     fn remove(&mut self, key: &[u8]);
@@ -88,7 +96,79 @@ pub(crate) enum Offer {
 /// The third tier of a cache.
 pub(crate) struct Objects {
     pub tier: Box<dyn ObjectTier>,
-    pub writer: [u8; 16],
+    writer: [u8; 16],
+    /// By the hash of the key, and the variant.
+    latest: BTreeMap<(u64, u32), Latest>,
+    /// The last number.
+    last: u64,
+}
+
+/// The last version that was offered.
+#[derive(Clone, Copy)]
+struct Latest {
+    /// 0 if a newer response has replaced or removed it.
+    number: u64,
+    offered: Time,
+}
+
+impl Objects {
+    pub(crate) fn new(tier: Box<dyn ObjectTier>, writer: [u8; 16]) -> Objects {
+        Objects {
+            tier,
+            writer,
+            latest: BTreeMap::new(),
+            last: 0,
+        }
+    }
+
+    /// Offers a response.
+    pub(crate) fn offer(&mut self, stored: &Stored, offer: Offer, now: Now) {
+        let variant = stored.selector.variant(&VARIANT_SECRET);
+        let place = (stored.hash, variant);
+        let is_new = offer == Offer::New;
+        let last = self.latest.get(&place).filter(|_| is_new);
+        if last.is_some_and(|last| now.time.since(last.offered) < REWRITE) {
+            return;
+        }
+        self.last += 1;
+        let (writer, number) = (&self.writer, self.last);
+        let is_written = self.tier.offer(OfferedObject {
+            key: stored.key.clone(),
+            variant,
+            note: (variant != 0).then(|| encode(stored, NOTE, writer, number, now)),
+            is_new,
+            head: encode(stored, RESPONSE, writer, number, now),
+            body: stored.body.clone(),
+        });
+        if is_written {
+            if self.latest.len() >= LATEST {
+                self.latest.clear();
+            }
+            let offered = now.time;
+            self.latest.insert(place, Latest { number, offered });
+        }
+    }
+
+    /// Records that the origin has said something newer than the objects of a key.
+    pub(crate) fn outdate(&mut self, hash: u64) {
+        let variants = (hash, 0)..=(hash, u32::MAX);
+        for (_, latest) in self.latest.range_mut(variants) {
+            latest.number = 0;
+        }
+    }
+
+    /// Returns true if an object is the last version that this cache has offered.
+    pub(crate) fn is_latest(&self, decoded: &Decoded) -> bool {
+        let stored = &decoded.stored;
+        let place = (stored.hash, stored.selector.variant(&VARIANT_SECRET));
+        let latest = self.latest.get(&place);
+        self.is_own(decoded) && latest.is_some_and(|latest| latest.number == decoded.number)
+    }
+
+    /// Returns true if this cache has written an object.
+    pub(crate) fn is_own(&self, decoded: &Decoded) -> bool {
+        decoded.writer == self.writer
+    }
 }
 
 /// What an object is to a request.
@@ -168,11 +248,12 @@ pub fn object_head_bytes(start: &[u8]) -> Option<usize> {
 }
 
 /// Encodes everything but the body.
-pub(crate) fn encode(stored: &Stored, kind: u8, writer: &[u8; 16], now: Now) -> Bytes {
+fn encode(stored: &Stored, kind: u8, writer: &[u8; 16], number: u64, now: Now) -> Bytes {
     let mut bytes = Writer::after([&MAGIC[..], &[0; 4]].concat());
     bytes.byte(kind);
     bytes.bytes(writer);
     bytes.u64(stored.asked_at.0);
+    bytes.u64(number);
     bytes.u64(if kind == NOTE { 0 } else { stored.length() });
     bytes.value(&stored.key);
     bytes.bytes(&record::encode(stored, now));
@@ -185,7 +266,8 @@ pub(crate) fn encode(stored: &Stored, kind: u8, writer: &[u8; 16], now: Now) -> 
 /// Everything but the body.
 pub(crate) struct Decoded {
     pub kind: u8,
-    pub writer: [u8; 16],
+    writer: [u8; 16],
+    number: u64,
     /// With its position.
     pub stored: Stored,
     /// The bytes before the body.
@@ -197,7 +279,7 @@ pub(crate) fn decode(bytes: &[u8], key: &[u8], hash: u64, now: Now) -> Option<De
     let start = object_head_bytes(bytes).filter(|length| *length > 0)?;
     let mut reader = Reader::new(bytes.get(START_BYTES..start)?);
     let (kind, writer, position) = (reader.byte()?, reader.array()?, reader.u64()?);
-    let body_bytes = reader.u64()?;
+    let (number, body_bytes) = (reader.u64()?, reader.u64()?);
     if reader.value()? != key {
         return None;
     }
@@ -206,6 +288,7 @@ pub(crate) fn decode(bytes: &[u8], key: &[u8], hash: u64, now: Now) -> Option<De
     is_whole.then(|| Decoded {
         kind,
         writer,
+        number,
         stored: stored.at(Position(position)),
         start,
         body_bytes,

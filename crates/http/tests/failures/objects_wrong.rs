@@ -8,7 +8,7 @@ use larder_http::{
     Exchange, ObjectHead, ObjectTier, OfferedObject, PlainRequest, Purge, ReadObject, Scope,
     object_head_bytes,
 };
-use larder_units::Time;
+use larder_units::{ByteSize, Time};
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -34,10 +34,10 @@ impl ObjectTier for Bucket {
         was
     }
 
-    fn offer(&mut self, offered: OfferedObject) {
+    fn offer(&mut self, offered: OfferedObject) -> bool {
         let (objects, writes, _) = &mut *self.0.lock().unwrap();
         if !offered.is_new && objects.contains_key(&(offered.key.clone(), offered.variant)) {
-            return;
+            return false;
         }
         *writes += 1;
         if let Some(note) = offered.note {
@@ -45,6 +45,7 @@ impl ObjectTier for Bucket {
         }
         let bytes = [&offered.head[..], &offered.body].concat();
         objects.insert((offered.key, offered.variant), bytes);
+        true
     }
 
     fn remove(&mut self, _: &[u8]) {}
@@ -64,7 +65,8 @@ impl Bucket {
     fn cache(&self, writer: u8) -> Stage {
         let mut stage = Stage::with(2000, "lru");
         let tier = Box::new(self.clone());
-        stage.cache.set_objects(tier, [writer; 16]);
+        let queue = ByteSize::from_bytes(0);
+        stage.cache.set_objects(tier, [writer; 16], queue);
         stage
     }
 
@@ -205,9 +207,20 @@ fn an_object_is_written_for_one_request() {
         stage.is_hit(&get(target));
     }
     assert_eq!(bucket.writes(), 2);
-    // A long life is enough.
-    stage.ask(&get("/f"), 200, &[("cache-control", "max-age=7200")], LARGE);
-    assert!(stage.is_hit(&get("/f")));
+    // Each variant for itself.
+    let fields = [&FIELDS[..], &[("vary", "user-agent")]].concat();
+    for agent in 0..10 {
+        let request = get("/g").with("user-agent", &agent.to_string());
+        stage.ask(&request, 200, &fields, LARGE);
+    }
+    assert_eq!(bucket.writes(), 2);
+    // A page that changes often.
+    for version in 0..10 {
+        stage.wait(61);
+        let body = format!("{LARGE}{version}");
+        stage.ask(&get("/h"), 200, &FIELDS, &body);
+        assert!(stage.is_hit(&get("/h")));
+    }
     assert_eq!(bucket.writes(), 3);
 }
 
@@ -220,7 +233,7 @@ fn an_object_is_older_than_it_says() {
     assert_eq!((seen.status, &seen.body[..]), (200, LARGE.as_bytes()));
     assert_eq!(
         seen.header("cache-status"),
-        "larder; fwd=uri-miss; fwd-status=200; stored; detail=object-store"
+        "larder; fwd=uri-miss; fwd-status=200; stored; ttl=40; detail=object-store"
     );
     let hit = stage.ask_store(&get("/a"));
     let age: u64 = hit.header("age").parse().unwrap();
@@ -261,6 +274,107 @@ fn an_object_of_another_cache_is_not_confirmed() {
     };
     assert!(!head.confirm(&headers(&[("etag", "\"b\"")])));
     third.abandon(exchange);
+}
+
+/// Failure: the origin has replaced or removed a response, and its object brings it back.
+#[test]
+fn a_replaced_response_comes_back() {
+    // Without a stored response, a reload asks, and the answer is not stored.
+    let news = [
+        (404, &[("cache-control", "no-store")][..]),
+        (200, &[("cache-control", "no-store")]),
+        (200, &[("cache-control", "max-age=1")]),
+        (301, &[("location", "/other")]),
+    ];
+    for (status, fields) in news {
+        let (bucket, mut stage) = written();
+        let reload = get("/a").with("cache-control", "no-cache");
+        stage.ask(&reload, status, fields, "other");
+        evict(&mut stage);
+        // It is another page's word until the origin confirms it.
+        bucket.ask_confirmed(&mut stage, &get("/a"));
+    }
+    // A 304 that forbids to keep it.
+    let (bucket, mut stage) = written();
+    let mut exchange = stage.open(&get("/a").with("cache-control", "no-cache"));
+    let Some((ReadObject::Stale(mut head), bytes)) = bucket.read(&stage, &exchange) else {
+        panic!("a reload is not confirmed");
+    };
+    let said = [("etag", "\"a\""), ("cache-control", "no-store")];
+    assert!(head.confirm(&headers(&said)));
+    exchange.set_object(&mut head.headers, None);
+    reply(&mut stage, exchange, &head, &bytes);
+    bucket.ask_confirmed(&mut stage, &get("/a"));
+    // A HEAD that tells of another one.
+    let (bucket, mut stage) = written();
+    bucket.ask_fresh(&mut stage, &get("/a"));
+    let head = crate::stage::request(http::Method::HEAD, "/a").with("cache-control", "no-cache");
+    stage.ask(
+        &head,
+        200,
+        &[("etag", "\"b\""), ("content-length", "7")],
+        "",
+    );
+    evict(&mut stage);
+    bucket.ask_confirmed(&mut stage, &get("/a"));
+}
+
+/// Failure: an older version is written later than a newer one, or the newer one is not written at
+/// all.
+#[test]
+fn an_older_version_is_written_last() {
+    let bucket = Bucket::default();
+    let mut stage = bucket.cache(1);
+    let key = b"http example.com /a";
+    let mut first = None;
+    for version in 1..=2 {
+        let fields = [("cache-control", "max-age=9000"), ("etag", "\"a\"")];
+        stage.ask(
+            &get("/a").with("cache-control", "no-cache"),
+            200,
+            &fields,
+            LARGE,
+        );
+        assert!(stage.is_hit(&get("/a")));
+        assert_eq!(bucket.writes(), version);
+        first = first.or(bucket.get(key, 0));
+        stage.wait(3700);
+    }
+    evict(&mut stage);
+    let first = first.unwrap();
+    let exchange = stage.open(&get("/a"));
+    let read = |bytes: &[u8]| {
+        let whole = bytes.len() as u64;
+        stage.cache.read_object(&exchange, bytes, whole, stage.now)
+    };
+    assert!(matches!(
+        read(&bucket.get(key, 0).unwrap()),
+        ReadObject::Fresh(..)
+    ));
+    assert!(matches!(read(&first), ReadObject::Stale(_)));
+    stage.abandon(exchange);
+}
+
+/// Failure: a cookie is given to everybody because it was stored with another setting.
+#[test]
+fn an_object_has_a_cookie() {
+    let bucket = Bucket::default();
+    let shares = |writer, share_cookies| {
+        let config = larder_http::Config {
+            share_cookies,
+            ..crate::stage::config(2000, "lru")
+        };
+        let mut stage = bucket.cache(writer);
+        stage.cache.reconfigure(&Arc::new(config));
+        stage
+    };
+    let fields = [&FIELDS[..], &[("set-cookie", "a=1")]].concat();
+    let mut stage = shares(1, true);
+    stage.ask(&get("/a"), 200, &fields, LARGE);
+    assert!(stage.is_hit(&get("/a")));
+    assert_eq!(bucket.writes(), 1);
+    bucket.ask_confirmed(&mut shares(2, true), &get("/a"));
+    assert!(bucket.is_unusable(&mut shares(3, false), &get("/a")));
 }
 
 /// Failure: a purged response comes back as an object.

@@ -20,14 +20,12 @@ impl ObjectTier for OwnObjects {
         self.objects.was_fetched(hash)
     }
 
-    fn offer(&mut self, offered: OfferedObject) {
+    fn offer(&mut self, offered: OfferedObject) -> bool {
         let owns = |fleet: &Arc<dyn Fleet>| {
             let url = key_url(&offered.key);
             url.is_some_and(|url| fleet.owners(&url).is_empty())
         };
-        if self.fleet.as_ref().is_none_or(owns) {
-            self.objects.offer(offered);
-        }
+        self.fleet.as_ref().is_none_or(owns) && self.objects.offer(offered)
     }
 
     fn remove(&mut self, key: &[u8]) {

@@ -119,6 +119,16 @@ impl Proxy {
         self.peers.get()
     }
 
+    /// Returns true if a request is for a file: files are on each node.
+    pub(crate) fn is_of_files(&self, request: &UpstreamRequest) -> bool {
+        let origins = &request.live.origins;
+        origins.has_files && {
+            let host = request.host.to_str().unwrap_or_default();
+            let (target, _) = request.stored_url();
+            origins.files_of(host, target.path()).is_some()
+        }
+    }
+
     /// Asks this tier before the origin.
     pub(crate) fn set_objects(&self, objects: Objects) {
         let _ = self.objects.set(objects);
@@ -141,10 +151,7 @@ impl Proxy {
             return None;
         }
         let (target, url) = request.stored_url();
-        // Files are on each node.
-        let host = request.host.to_str().unwrap_or_default();
-        let origins = &request.live.origins;
-        if origins.has_files && origins.files_of(host, target.path()).is_some() {
+        if self.is_of_files(request) {
             return None;
         }
         peers.owned(&url, &target).map(Box::new)

@@ -69,6 +69,13 @@ impl OpenExchange {
         }
     }
 
+    /// See [`Exchange::without_objects`].
+    pub fn without_objects(&mut self) {
+        if let Some(exchange) = &mut self.exchange {
+            exchange.without_objects();
+        }
+    }
+
     /// Takes an object: see [`Exchange::set_object`].
     pub fn set_object(&mut self, headers: &mut HeaderMap, fresh: Option<FreshObject>) {
         if let Some(exchange) = &mut self.exchange {

@@ -25,9 +25,9 @@ use http::{HeaderMap, StatusCode};
 use larder_http::{
     Answer, Assembled, Assembly, BodyEnd, BodyId, Budget, Cache, CdnLoop, Completion, Config,
     Counters, EngineAccess, EngineFigures, Exchange, Fill, Follower, FollowerId, JoinResult,
-    Joined, Now, ObjectTier, Outbox, Piece, PlainHit, PlainRequest, PolicyEngine, Purge,
-    ReadObject, Reply, RequestHead, ResponseHead, Router, Scope, SecondTier, SliceFollower,
-    SliceJoin, Step, TierHit, TierSlice, TierStep, UpstreamFailure, WantedForm,
+    Joined, Now, Outbox, Piece, PlainHit, PlainRequest, PolicyEngine, Purge, ReadObject, Reply,
+    RequestHead, ResponseHead, Router, Scope, SecondTier, SliceFollower, SliceJoin, Step, TierHit,
+    TierSlice, TierStep, UpstreamFailure, WantedForm,
 };
 use larder_policy::observe::{Observation, Totals};
 use larder_policy::{JobDone, SpecError};
@@ -483,10 +483,10 @@ impl Shards {
         state.cache.read_object(exchange, bytes, whole, now)
     }
 
-    /// Sets a third tier: see [`Cache::set_objects`].
-    pub fn set_objects(&self, tier: &dyn Fn() -> Box<dyn ObjectTier>, writer: [u8; 16]) {
+    /// Calls `set` with each shard.
+    pub fn with_each(&self, mut set: impl FnMut(&mut Cache)) {
         for shard in &self.shards {
-            shard.lock().cache.set_objects(tier(), writer);
+            set(&mut shard.lock().cache);
         }
     }
 

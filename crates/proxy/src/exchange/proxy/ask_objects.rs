@@ -12,6 +12,7 @@ use ::http::{Method, Response, StatusCode};
 use larder_http::{ReadObject, UpstreamFailure};
 use larder_object_host::{Found, Objects};
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 type Asked = Result<Response<OriginBody>, UpstreamFailure>;
 
@@ -73,7 +74,9 @@ impl Proxy {
                     }
                 }
                 other => {
-                    counters.outdated.fetch_add(1, Ordering::Relaxed);
+                    let is_newer = other.as_ref().is_ok_and(|new| new.status().is_success());
+                    let counter = &counters.outdated;
+                    counter.fetch_add(u64::from(is_newer), Ordering::Relaxed);
                     return Some(other);
                 }
             }
@@ -102,10 +105,11 @@ impl Proxy {
             self.shards()
                 .read_object(exchange, &found.head, found.whole)
         };
-        let found = store.get(key, 0).await?;
+        let until = Instant::now() + store.config().wait;
+        let found = store.get(key, 0, until).await?;
         match read(&found) {
             ReadObject::Variant(variant) if variant != 0 => {
-                let found = store.get(key, variant).await?;
+                let found = store.get(key, variant, until).await?;
                 let read = read(&found);
                 Some((found, read))
             }

@@ -69,6 +69,9 @@ impl Proxy {
         request: &UpstreamRequest,
         target: &mut LiveTarget,
     ) -> bool {
+        if self.objects().is_some() && self.is_of_files(request) {
+            exchange.without_objects();
+        }
         // What is not for the store is for nobody else: another node would only pass it on.
         if exchange.may_be_stored() && request.upgrade.is_none() {
             target.target.owned = self.owned(request);
