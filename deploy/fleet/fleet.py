@@ -161,9 +161,14 @@ def objects(fleet, name):
     return sum(node.status()["http"]["object_store"][name] for node in fleet.nodes)
 
 
+def reads(fleet):
+    """All GET of objects: those that came, those that were not there, and those that came too late."""
+    return sum(objects(fleet, name) for name in ("read", "missing", "late"))
+
+
 def emptied(fleet, asked):
     wait_for("the objects are written", lambda: objects(fleet, "waiting_bytes") == 0)
-    written, read = objects(fleet, "written"), objects(fleet, "read")
+    written, read = objects(fleet, "written"), reads(fleet)
     for node in fleet.nodes:
         node.process.terminate()
     for node in fleet.nodes:
@@ -175,7 +180,7 @@ def emptied(fleet, asked):
     ask_all([(node, asked[number::width]) for number, node in enumerate(fleet.nodes)])
     after = fleet.origin.counts()
     wait_for("the objects are written", lambda: objects(fleet, "waiting_bytes") == 0)
-    puts, gets = written + objects(fleet, "written"), read + objects(fleet, "read")
+    puts, gets = written + objects(fleet, "written"), read + reads(fleet)
     confirmed = after["confirmed"] - before["confirmed"]
     from_store = objects(fleet, "fresh") + objects(fleet, "confirmed")
     sent, total = after["bytes"] - before["bytes"], len(asked) * PAGE
@@ -188,7 +193,7 @@ def emptied(fleet, asked):
         "emptied",
         "All caches emptied: the nodes restart without disks, and each page is asked for once. Pages that had been requested twice are in "
         f"the object store. Its price is that of {puts:,} PUT at {PUT:.0e} and {gets:,} GET at {GET:.0e} since the start; that of the origin is "
-        f"{GIGABYTE} a gigabyte. Storage is not in it. The origin confirmed {confirmed:,} pages without sending their bodies.",
+        f"{GIGABYTE} a gigabyte. Storage and filters are not in it. The origin confirmed {confirmed:,} pages without sending their bodies.",
         rows,
     )
 
@@ -429,10 +434,12 @@ def main():
         print(f"run: {trouble}", file=sys.stderr)
     finally:
         ending.append(0)
-        if fleet:
-            fleet.end()
-        if work:
-            shutil.rmtree(work, ignore_errors=True)
+        try:
+            if fleet:
+                fleet.end()
+        finally:
+            if work:
+                shutil.rmtree(work, ignore_errors=True)
     sys.exit(status)
 
 

@@ -35,7 +35,7 @@ class Network:
 
     def __init__(self):
         self.name, self.spaces = f"larder-fleet-{os.getpid()}", []
-        self.outside = os.open("/proc/self/ns/net", os.O_RDONLY)
+        self.outside, self.is_inside = os.open("/proc/self/ns/net", os.O_RDONLY), False
 
     def add(self, name):
         space = f"{self.name}-{name}"
@@ -54,6 +54,7 @@ class Network:
         command("ip", "-n", self.bridge, "link", "set", "bridge", "up")
         descriptor = os.open(f"/run/netns/{self.bridge}", os.O_RDONLY)
         enter(descriptor)
+        self.is_inside = True
         os.close(descriptor)
 
     def host(self, name, number, delay):
@@ -72,7 +73,8 @@ class Network:
         return space, address
 
     def down(self):
-        enter(self.outside)
+        if self.is_inside:
+            enter(self.outside)
         for space in reversed(self.spaces):
             subprocess.run(["ip", "netns", "delete", space], stderr=subprocess.DEVNULL, start_new_session=True)
 

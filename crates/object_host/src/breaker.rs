@@ -4,6 +4,15 @@ use crate::limits;
 use std::collections::VecDeque;
 use std::time::Instant;
 
+/// The result of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Good,
+    /// It came, but nobody could wait for it.
+    Late,
+    Failed,
+}
+
 /// The last results of requests to the store.
 #[derive(Debug, Default)]
 pub(crate) struct Breaker {
@@ -31,10 +40,11 @@ impl Breaker {
     }
 
     /// Takes the result of a request. Returns true if the store is left alone from now on.
-    pub(crate) fn note(&mut self, failed: bool, now: Instant) -> bool {
+    pub(crate) fn note(&mut self, outcome: Outcome, now: Instant) -> bool {
+        let failed = outcome != Outcome::Good;
         if self.open_until.is_some() {
-            // Others have begun before.
-            if std::mem::take(&mut self.is_probing) && !failed {
+            // Others have begun before. The first one over a new connection may be late.
+            if std::mem::take(&mut self.is_probing) && outcome != Outcome::Failed {
                 *self = Breaker::default();
             }
             return false;
@@ -68,21 +78,21 @@ mod tests {
         for number in 0..limits::RESULTS / 2 {
             assert!(breaker.may_ask(now));
             let is_last = number + 1 == limits::RESULTS / 2;
-            assert_eq!(breaker.note(true, now), is_last);
+            assert_eq!(breaker.note(Outcome::Failed, now), is_last);
         }
         assert!(!breaker.may_ask(now) && breaker.is_open(now));
         // What was begun before says nothing.
-        assert!(!breaker.note(false, now) && !breaker.may_ask(now));
+        assert!(!breaker.note(Outcome::Good, now) && !breaker.may_ask(now));
         let later = now + limits::PAUSE;
         assert!(!breaker.is_open(later));
         assert!(breaker.may_ask(later) && !breaker.may_ask(later));
-        assert!(!breaker.note(true, later));
+        assert!(!breaker.note(Outcome::Failed, later));
         assert!(!breaker.may_ask(later + Duration::from_secs(1)));
         let later = later + limits::PAUSE;
         assert!(breaker.may_ask(later));
-        assert!(!breaker.note(false, later) && breaker.may_ask(later));
+        assert!(!breaker.note(Outcome::Good, later) && breaker.may_ask(later));
         assert!(!breaker.is_open(later));
         // One failure is not many.
-        assert!(!breaker.note(true, later) && breaker.may_ask(later));
+        assert!(!breaker.note(Outcome::Failed, later) && breaker.may_ask(later));
     }
 }

@@ -4,10 +4,11 @@
 use crate::config::{ObjectStoreConfig, read_credentials};
 use crate::error::Error;
 use crate::limits;
+use bytes::Bytes;
 use http::header::HOST;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Uri};
-use http_body_util::BodyExt;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use object_store::aws::{AmazonS3, AmazonS3Builder};
@@ -26,10 +27,11 @@ use std::io;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant as Deadline, Sleep, sleep, timeout};
 use tokio_rustls::TlsConnector;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -123,7 +125,7 @@ impl HttpConnector for Connector {
 struct Service {
     tls: TlsConnector,
     /// By scheme and authority.
-    idle: Mutex<HashMap<String, Vec<Sender>>>,
+    idle: Mutex<HashMap<String, Vec<(Instant, Sender)>>>,
 }
 
 impl fmt::Debug for Service {
@@ -172,17 +174,16 @@ impl Service {
             Err(elapsed) => return Err(HttpError::new(HttpErrorKind::Timeout, elapsed)),
         };
         self.keep(place, sender);
-        let broken = |error| HttpError::new(HttpErrorKind::Interrupted, error);
-        Ok(response.map(|body| HttpResponseBody::new(body.map_err(broken))))
+        Ok(response.map(|body| HttpResponseBody::new(Timed::new(body))))
     }
 
     /// Returns a connection that has ended its last exchange.
     fn idle(&self, place: &str) -> Option<Sender> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = idle.get_mut(place)?;
-        kept.retain(|sender| !sender.is_closed());
-        let at = kept.iter().rposition(SendRequest::is_ready)?;
-        Some(kept.swap_remove(at))
+        kept.retain(|(since, sender)| !sender.is_closed() && since.elapsed() < limits::IDLE);
+        let at = kept.iter().rposition(|(_, sender)| sender.is_ready())?;
+        Some(kept.swap_remove(at).1)
     }
 
     /// Keeps a connection. Its last response may still be read: it is ready afterwards.
@@ -190,7 +191,7 @@ impl Service {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = idle.entry(place).or_default();
         if kept.len() < IDLE {
-            kept.push(sender);
+            kept.push((Instant::now(), sender));
         }
     }
 
@@ -206,6 +207,55 @@ impl Service {
         }
         let name = ServerName::try_from(host.to_owned())?;
         serve(self.tls.connect(name, stream).await?).await
+    }
+}
+
+/// A body whose next piece comes within [`limits::PIECE`].
+struct Timed {
+    body: Incoming,
+    silence: Pin<Box<Sleep>>,
+    /// False while nobody waits.
+    is_awaited: bool,
+}
+
+impl Timed {
+    fn new(body: Incoming) -> Timed {
+        Timed {
+            body,
+            silence: Box::pin(sleep(limits::PIECE)),
+            is_awaited: false,
+        }
+    }
+}
+
+impl Body for Timed {
+    type Data = Bytes;
+    type Error = HttpError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
+        let this = self.get_mut();
+        if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(cx) {
+            this.is_awaited = false;
+            let broken = |error| HttpError::new(HttpErrorKind::Interrupted, error);
+            return Poll::Ready(frame.map(|frame| frame.map_err(broken)));
+        }
+        if !std::mem::replace(&mut this.is_awaited, true) {
+            this.silence.as_mut().reset(Deadline::now() + limits::PIECE);
+        }
+        ready!(this.silence.as_mut().poll(cx));
+        let error = io::Error::new(io::ErrorKind::TimedOut, "the rest does not come");
+        Poll::Ready(Some(Err(HttpError::new(HttpErrorKind::Timeout, error))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

@@ -60,6 +60,10 @@ impl Layer {
         is_new
     }
 
+    fn version(&self) -> Version {
+        (self.objects, self.last / 86_400)
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.objects >= self.bits.len() as u64
     }
@@ -91,9 +95,13 @@ impl Layer {
 struct OwnLayer {
     number: usize,
     layer: Layer,
-    /// Objects that were in it when it was last written.
-    written: u64,
+    /// Its state when it was last written.
+    written: Version,
 }
+
+/// The state of a layer: its objects, and the day of its last one. A day later it is written again,
+/// so that the others do not take it for old.
+type Version = (u64, u64);
 
 /// What a node knows about the objects that exist.
 #[derive(Debug)]
@@ -143,11 +151,15 @@ impl Filter {
     pub(crate) fn insert(&mut self, Name(name): Name, unix_seconds: u64) {
         if self.own.last().is_none_or(|own| own.layer.is_full()) {
             let last = self.own.last();
-            let bytes = last.map_or(FIRST_LAYER_BYTES, |own| own.layer.bits.len() * 2);
+            // One that holds as many as are known: each run of a node has layers of its own, and
+            // each full layer lets some unknown names pass.
+            let known = usize::try_from(self.objects()).unwrap_or(usize::MAX);
+            let first = FIRST_LAYER_BYTES.max(known);
+            let bytes = last.map_or(first, |own| own.layer.bits.len().saturating_mul(2));
             self.own.push(OwnLayer {
                 number: self.next,
                 layer: Layer::new(bytes.min(limits::LAYER_BYTES), unix_seconds),
-                written: 0,
+                written: (0, 0),
             });
             self.next += 1;
         }
@@ -157,19 +169,19 @@ impl Filter {
         }
     }
 
-    /// Returns the first own layer that has changed since it was written: its number, the number of
-    /// its objects, and its bytes.
-    pub(crate) fn changed(&self) -> Option<(usize, u64, Vec<u8>)> {
+    /// Returns the first own layer that has changed since it was written: its number, its state,
+    /// and its bytes.
+    pub(crate) fn changed(&self) -> Option<(usize, Version, Vec<u8>)> {
         let mut own = self.own.iter();
-        let own = own.find(|own| own.written < own.layer.objects)?;
-        Some((own.number, own.layer.objects, own.layer.encode()))
+        let own = own.find(|own| own.written != own.layer.version())?;
+        Some((own.number, own.layer.version(), own.layer.encode()))
     }
 
-    /// Records that a layer was written with so many objects.
-    pub(crate) fn set_written(&mut self, number: usize, objects: u64) {
+    /// Records that a layer was written in this state.
+    pub(crate) fn set_written(&mut self, number: usize, version: Version) {
         let mut own = self.own.iter_mut();
         if let Some(own) = own.find(|own| own.number == number) {
-            own.written = objects;
+            own.written = version;
         }
     }
 
@@ -236,17 +248,21 @@ mod tests {
             .count();
         assert!(passed < 6_000, "{passed}");
         for layer in 0..3 {
-            let (number, objects, bytes) = filter.changed().unwrap();
+            let (number, version, bytes) = filter.changed().unwrap();
             assert_eq!(number, layer);
             // It was not written after all.
             assert_eq!(filter.changed().unwrap().0, layer);
-            filter.set_written(number, objects);
+            filter.set_written(number, version);
             assert_eq!(
                 Layer::decode(&bytes).as_ref(),
                 Some(&filter.own[layer].layer)
             );
         }
         assert_eq!(filter.changed(), None);
+        // An object that is written again a day later.
+        filter.insert(name(199_999), 86_400);
+        let (number, version, _) = filter.changed().unwrap();
+        filter.set_written(number, version);
         // Another node reads it.
         let layer = filter.own[2].layer.clone();
         let mut other = Filter::new();
@@ -255,10 +271,10 @@ mod tests {
         assert!(other.may_have(name(199_999)));
         other.set_others(&names[1..], Vec::new());
         assert!(!other.may_have(name(199_999)));
-        filter.insert(name(300_000), 9);
-        filter.forget(8);
+        filter.insert(name(300_000), 86_409);
+        filter.forget(86_408);
         assert!(filter.may_have(name(300_000)) && !filter.may_have(name(0)));
-        filter.forget(10);
+        filter.forget(86_410);
         assert!(!filter.may_have(name(300_000)));
         // A number is not used twice: other nodes know the layer by it.
         filter.insert(name(1), 11);

@@ -41,6 +41,12 @@ pub const FILTER_WRITES: Duration = Duration::from_secs(60);
 /// The time between two looks at the filters of other nodes.
 pub const FILTER_READS: Duration = Duration::from_secs(600);
 
+/// The time for reading them.
+pub const FILTERS: Duration = Duration::from_secs(120);
+
+/// The time after which an idle connection is not used again: a store may have forgotten it.
+pub const IDLE: Duration = Duration::from_secs(15);
+
 /// The largest layer of a filter, in bytes: it knows as many objects.
 pub const LAYER_BYTES: usize = 16 << 20;
 

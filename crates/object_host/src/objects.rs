@@ -1,5 +1,6 @@
 //! The node's handle of the store: what requests and the cache ask of it.
 
+use crate::breaker::Outcome;
 use crate::client;
 use crate::config::ObjectStoreConfig;
 use crate::error::Error;
@@ -148,12 +149,14 @@ impl Objects {
         if let Some(note) = offered.note {
             let is_there = lock(&shared.notes)
                 .get(&of_key)
-                .is_some_and(|written| written.elapsed() < limits::NOTE);
+                .is_some_and(|(written, names)| {
+                    written.elapsed() < limits::NOTE && *names == offered.selected_by
+                });
             if !is_there {
                 if !self.enqueue(of_key, [note, Bytes::new()], true) {
                     return false;
                 }
-                shared.add_note(of_key);
+                shared.add_note(of_key, offered.selected_by);
             }
         }
         self.enqueue(name, [offered.head, offered.body], false)
@@ -225,30 +228,36 @@ impl Objects {
             Ok(found) => found.ok().flatten(),
             Err(_) => {
                 self.shared.counters.late.fetch_add(1, Ordering::Relaxed);
-                self.shared.read_failed(&"an object does not come in time");
                 None
             }
         }
     }
 }
 
-/// Reads an object on the thread, and passes it on. If nobody waits any more, its result was late,
-/// and is no other one.
+/// Reads an object on the thread, and passes it on. Its result is recorded once, when the head is
+/// there, and once more if the body breaks off.
 async fn read(shared: &Shared, name: Name, found: oneshot::Sender<Option<Found>>) {
-    let counters = &shared.counters;
+    let (counters, begun) = (&shared.counters, Instant::now());
     let path = name.path(&shared.config.url.prefix);
+    let answered = || {
+        let is_late = begun.elapsed() > shared.config.wait;
+        let outcome = if is_late {
+            Outcome::Late
+        } else {
+            Outcome::Good
+        };
+        shared.note_read(outcome, &"objects come later than `wait`");
+    };
     let result = match shared.store.get(&path).await {
         Ok(result) => result,
         Err(error) => {
-            let is_missing = matches!(error, object_store::Error::NotFound { .. });
-            if is_missing {
+            if matches!(error, object_store::Error::NotFound { .. }) {
                 counters.missing.fetch_add(1, Ordering::Relaxed);
+                answered();
+            } else {
+                shared.note_read(Outcome::Failed, &error);
             }
-            match found.send(None) {
-                Ok(()) if is_missing => shared.read_succeeded(),
-                Ok(()) => shared.read_failed(&error),
-                Err(_) => {}
-            }
+            let _ = found.send(None);
             return;
         }
     };
@@ -257,11 +266,11 @@ async fn read(shared: &Shared, name: Name, found: oneshot::Sender<Option<Found>>
     let read = timeout(limits::PIECE, read_head(&mut stream)).await;
     let Ok(Some((head, rest))) = read else {
         counters.missing.fetch_add(1, Ordering::Relaxed);
-        if found.send(None).is_ok() {
-            shared.read_failed(&"what was read is no object");
-        }
+        shared.note_read(Outcome::Failed, &"what was read is no object");
+        let _ = found.send(None);
         return;
     };
+    answered();
     let (sender, body) = mpsc::channel(PIECES);
     let mut bytes = head.len() as u64;
     let body = ObjectBody(body);
@@ -274,14 +283,11 @@ async fn read(shared: &Shared, name: Name, found: oneshot::Sender<Option<Found>>
     loop {
         let piece = match timeout(limits::PIECE, pieces.next()).await {
             Ok(Some(piece)) => piece.map_err(|error| error.to_string()),
-            Ok(None) => {
-                shared.read_succeeded();
-                break;
-            }
+            Ok(None) => break,
             Err(_) => Err("the rest of an object does not come".to_owned()),
         };
         if let Err(error) = &piece {
-            shared.read_failed(error);
+            shared.note_read(Outcome::Failed, error);
         }
         let is_last = piece.is_err();
         bytes += piece.as_ref().map_or(0, |piece| piece.len() as u64);

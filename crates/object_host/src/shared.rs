@@ -1,6 +1,6 @@
 //! What the handle of the store and its thread share.
 
-use crate::breaker::Breaker;
+use crate::breaker::{Breaker, Outcome};
 use crate::config::ObjectStoreConfig;
 use crate::filter::Filter;
 use crate::limits;
@@ -23,9 +23,9 @@ pub(crate) struct Shared {
     /// The names that were removed, and not written since. When there are many, they are forgotten,
     /// and some are removed twice.
     pub removed: Mutex<HashSet<Name>>,
-    /// The notes that were written, and when. When there are many, they are forgotten, and written
-    /// again.
-    pub notes: Mutex<HashMap<Name, Instant>>,
+    /// The notes that were written: when, and the names that they have. When there are many, they
+    /// are forgotten, and written again.
+    pub notes: Mutex<HashMap<Name, (Instant, Box<str>)>>,
     /// True after a failure has been in the log, until a success.
     has_warned: AtomicBool,
     pub counters: Counters,
@@ -74,45 +74,42 @@ impl Shared {
     }
 
     /// Records that a note is written, or about to be.
-    pub fn add_note(&self, name: Name) {
+    pub fn add_note(&self, name: Name, selected_by: Box<str>) {
         let mut notes = lock(&self.notes);
         if notes.len() >= limits::NAMES {
             notes.clear();
         }
-        notes.insert(name, Instant::now());
+        notes.insert(name, (Instant::now(), selected_by));
     }
 
-    /// Records a read that failed.
-    pub fn read_failed(&self, error: &dyn fmt::Display) {
-        self.failed(&self.breaker, error);
+    /// Records the result of a read, once for each; and again if its body breaks off.
+    pub fn note_read(&self, outcome: Outcome, error: &dyn fmt::Display) {
+        self.note(&self.breaker, outcome, error);
     }
 
     /// Records a write, a removal or a list that failed.
     pub fn write_failed(&self, error: &dyn fmt::Display) {
-        self.failed(&self.write_breaker, error);
+        self.note(&self.write_breaker, Outcome::Failed, error);
     }
 
-    fn failed(&self, breaker: &Mutex<Breaker>, error: &dyn fmt::Display) {
-        self.counters.failed.fetch_add(1, Ordering::Relaxed);
-        if !self.has_warned.swap(true, Ordering::Relaxed) {
+    fn note(&self, breaker: &Mutex<Breaker>, outcome: Outcome, error: &dyn fmt::Display) {
+        if outcome == Outcome::Failed {
+            self.counters.failed.fetch_add(1, Ordering::Relaxed);
+        }
+        let is_good = outcome == Outcome::Good;
+        let had_warned = self.has_warned.swap(!is_good, Ordering::Relaxed);
+        if !is_good && !had_warned {
             let url = self.config.url.to_string();
             tracing::warn!(url, %error, "[http.object_store]: it fails; `larder doctor` tries it");
         }
-        if lock(breaker).note(true, Instant::now()) {
+        if lock(breaker).note(outcome, Instant::now()) {
             tracing::warn!(pause = ?limits::PAUSE, "[http.object_store]: it is left alone");
         }
     }
 
-    /// Records a read that succeeded.
-    pub fn read_succeeded(&self) {
-        lock(&self.breaker).note(false, Instant::now());
-        self.has_warned.store(false, Ordering::Relaxed);
-    }
-
     /// Records a write, a removal or a list that succeeded.
     pub fn write_succeeded(&self) {
-        lock(&self.write_breaker).note(false, Instant::now());
-        self.has_warned.store(false, Ordering::Relaxed);
+        self.note(&self.write_breaker, Outcome::Good, &"");
     }
 }
 

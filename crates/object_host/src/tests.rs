@@ -196,6 +196,7 @@ fn offered(key: &str, body: usize) -> OfferedObject {
         key: key.as_bytes().into(),
         variant: 0,
         note: None,
+        selected_by: "accept-language".into(),
         is_new: true,
         head: head.into(),
         body: vec![b'x'; body].into(),
@@ -362,17 +363,23 @@ fn a_note_is_gone() {
     written(2);
     objects.offer(variant(2));
     written(3);
+    // By other fields.
+    objects.offer(OfferedObject {
+        selected_by: "accept".into(),
+        ..variant(7)
+    });
+    written(5);
     objects.remove(b"a");
     eventually(|| count(&objects.counters().removed) == 1);
     // A second removal costs nothing.
     objects.remove(b"a");
     objects.offer(variant(3));
-    written(5);
+    written(7);
     assert_eq!(count(&objects.counters().removed), 1);
     // A response without variants takes the place of the note.
     write(&objects, "a", 10);
     objects.offer(variant(1));
-    written(8);
+    written(10);
     objects.stop();
 }
 

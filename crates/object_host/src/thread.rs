@@ -53,7 +53,11 @@ impl StoreThread {
         let stopped = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
             .name("object-store".to_owned())
-            .spawn(move || runtime.block_on(worker.run(jobs, stopped)))
+            .spawn(move || {
+                runtime.block_on(worker.run(jobs, stopped));
+                // A name that is being resolved keeps nobody waiting.
+                runtime.shutdown_background();
+            })
             .map_err(Error::Thread)?;
         Ok(StoreThread {
             jobs: sender,
@@ -131,7 +135,13 @@ impl Worker {
                     None => return,
                 },
                 _ = writes.tick() => self.write_filter().await,
-                _ = reads.tick() => if let Err(error) = self.read_filters().await {
+                _ = reads.tick() => {
+                    let read = timeout(limits::FILTERS, self.read_filters()).await;
+                    let error = match read {
+                        Ok(Ok(())) => continue,
+                        Ok(Err(error)) => error.to_string(),
+                        Err(_) => format!("its filters take longer than {:?}", limits::FILTERS),
+                    };
                     self.shared.write_failed(&error);
                     lock(&self.shared.filter).set_others_away();
                     reads.reset_after(limits::PAUSE);
@@ -169,7 +179,7 @@ impl Worker {
         let shared = &self.shared;
         loop {
             let changed = lock(&shared.filter).changed();
-            let Some((number, objects, bytes)) = changed else {
+            let Some((number, version, bytes)) = changed else {
                 return;
             };
             let path = names::filter(&shared.config.url.prefix, self.node, number);
@@ -177,7 +187,7 @@ impl Worker {
                 return shared.write_failed(&error);
             }
             shared.write_succeeded();
-            lock(&shared.filter).set_written(number, objects);
+            lock(&shared.filter).set_written(number, version);
         }
     }
 

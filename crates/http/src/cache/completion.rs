@@ -333,6 +333,10 @@ impl Cache {
                 fill.into_stored(collected).2,
             );
         }
+        if !fill.is_object {
+            // A hit meanwhile may have offered the one before.
+            self.outdate_objects(hash);
+        }
         // The body had no declared length, so the policy decides now.
         let size = self.store.size_of(&fill.stored, fill.len());
         if fill.declared.is_none() {
@@ -374,6 +378,8 @@ impl Cache {
         headers: &HeaderMap,
         now: Now,
     ) -> Result<(), Refusal> {
+        // Its object keeps the fields and the lifetime of before.
+        self.outdate_objects(stored.hash);
         let had_lifetime = stored.freshness.has_lifetime();
         // A purge may name the response by its former tags, or may not have reached it yet.
         let was_purged = self.store.purges.verdict(stored) == PurgeVerdict::Purged;

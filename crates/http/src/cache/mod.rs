@@ -94,9 +94,11 @@ pub struct Cache {
     pub(crate) budget: Budget,
     pub(crate) counters: Counters,
     pub(crate) tier: Option<Box<dyn SecondTier>>,
-    /// Bytes that may wait to be written to the tiers.
+    /// Bytes that may wait to be written to the second tier.
     pub(crate) tier_queue: u64,
     pub(crate) objects: Option<Objects>,
+    /// Bytes that may wait to be written to the object tier.
+    pub(crate) object_queue: u64,
     /// See [`Cache::take_unsettled`].
     pub(crate) unsettled: bool,
     /// See [`Cache::trust_since`].
@@ -189,6 +191,7 @@ impl Cache {
             tier: None,
             tier_queue: 0,
             objects: None,
+            object_queue: 0,
             unsettled: false,
             trusted_since: Time::ZERO,
             reports_invalidations: false,
@@ -226,9 +229,7 @@ impl Cache {
         })?;
         self.budget
             .set_limit(limits::filling(config.capacity.bytes()));
-        if self.tier_queue > 0 {
-            self.budget.cede(self.tier_queue);
-        }
+        self.budget.cede(self.tier_queue + self.object_queue);
         outbox.evictions.extend(evictions);
         Ok(())
     }

@@ -95,7 +95,7 @@ impl Cache {
     /// the origin otherwise ([`Exchange::object_key`]).
     pub fn set_objects(&mut self, tier: Box<dyn ObjectTier>, writer: [u8; 16], queue: ByteSize) {
         self.objects = Some(Objects::new(tier, writer));
-        self.tier_queue += queue.bytes();
+        self.object_queue = queue.bytes();
         if self.shard == 0 {
             self.budget.cede(queue.bytes());
         }

@@ -234,7 +234,7 @@ impl Cache {
     ) -> Answer {
         let ttl_seconds = stored.freshness.ttl_seconds(now.time);
         self.promote(stored.clone(), now);
-        if stored.in_tier().is_none() {
+        if stored.in_tier().is_none() && !exchange.becomes_no_object {
             self.offer(&stored, Offer::Known, now);
         }
         let headers = stored.validated_headers(now.time, CacheStatus::TierHit { ttl_seconds });

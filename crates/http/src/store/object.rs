@@ -43,8 +43,8 @@ pub(crate) const NOTE: u8 = 1;
 /// time: an object that is older is used after its confirmation, or not at all.
 const REWRITE: Duration = Duration::from_secs(3600);
 
-/// Objects of a shard whose last version is known. When there are as many, all are forgotten, and
-/// each is confirmed once.
+/// Objects of a shard whose last version is known, and up to twice as many. The others are
+/// confirmed at each read.
 const LATEST: usize = 1 << 14;
 
 /// The secret of the numbers of variants in names of objects. All caches that share a store have
@@ -76,6 +76,8 @@ pub struct OfferedObject {
     pub variant: u32,
     /// The object of variant 0, if it is not this one.
     pub note: Option<Bytes>,
+    /// The names of the fields that select it: a note with other names leads nowhere.
+    pub selected_by: Box<str>,
     /// True if the tier cannot have it yet.
     pub is_new: bool,
     /// The part before the body.
@@ -99,6 +101,8 @@ pub(crate) struct Objects {
     writer: [u8; 16],
     /// By the hash of the key, and the variant.
     latest: BTreeMap<(u64, u32), Latest>,
+    /// Those that were offered before, as far as `latest` does not have them.
+    before: BTreeMap<(u64, u32), Latest>,
     /// The last number.
     last: u64,
 }
@@ -117,6 +121,7 @@ impl Objects {
             tier,
             writer,
             latest: BTreeMap::new(),
+            before: BTreeMap::new(),
             last: 0,
         }
     }
@@ -126,23 +131,26 @@ impl Objects {
         let variant = stored.selector.variant(&VARIANT_SECRET);
         let place = (stored.hash, variant);
         let is_new = offer == Offer::New;
-        let last = self.latest.get(&place).filter(|_| is_new);
+        let last = self.look_up(place).filter(|_| is_new);
         if last.is_some_and(|last| now.time.since(last.offered) < REWRITE) {
             return;
         }
+        let names: Vec<&str> = stored.selector.fields().map(|(name, _)| name).collect();
+        let selected_by = names.join(",");
         self.last += 1;
         let (writer, number) = (&self.writer, self.last);
         let is_written = self.tier.offer(OfferedObject {
             key: stored.key.clone(),
             variant,
             note: (variant != 0).then(|| encode(stored, NOTE, writer, number, now)),
+            selected_by: selected_by.into(),
             is_new,
             head: encode(stored, RESPONSE, writer, number, now),
             body: stored.body.clone(),
         });
         if is_written {
             if self.latest.len() >= LATEST {
-                self.latest.clear();
+                self.before = std::mem::take(&mut self.latest);
             }
             let offered = now.time;
             self.latest.insert(place, Latest { number, offered });
@@ -151,17 +159,22 @@ impl Objects {
 
     /// Records that the origin has said something newer than the objects of a key.
     pub(crate) fn outdate(&mut self, hash: u64) {
-        let variants = (hash, 0)..=(hash, u32::MAX);
-        for (_, latest) in self.latest.range_mut(variants) {
-            latest.number = 0;
+        for map in [&mut self.latest, &mut self.before] {
+            for (_, latest) in map.range_mut((hash, 0)..=(hash, u32::MAX)) {
+                latest.number = 0;
+            }
         }
+    }
+
+    fn look_up(&self, place: (u64, u32)) -> Option<&Latest> {
+        self.latest.get(&place).or_else(|| self.before.get(&place))
     }
 
     /// Returns true if an object is the last version that this cache has offered.
     pub(crate) fn is_latest(&self, decoded: &Decoded) -> bool {
         let stored = &decoded.stored;
         let place = (stored.hash, stored.selector.variant(&VARIANT_SECRET));
-        let latest = self.latest.get(&place);
+        let latest = self.look_up(place);
         self.is_own(decoded) && latest.is_some_and(|latest| latest.number == decoded.number)
     }
 

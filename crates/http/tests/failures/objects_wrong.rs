@@ -319,6 +319,40 @@ fn a_replaced_response_comes_back() {
     bucket.ask_confirmed(&mut stage, &get("/a"));
 }
 
+/// Failure: a hit offers the version before while the body of the next one arrives.
+#[test]
+fn a_response_is_replaced_while_it_is_offered() {
+    let bucket = Bucket::default();
+    let mut stage = bucket.cache(1);
+    let lasting = [("cache-control", "max-age=9000"), ("etag", "\"a\"")];
+    stage.ask(&get("/a"), 200, &lasting, LARGE);
+    let reload = stage.open(&get("/a").with("cache-control", "no-cache"));
+    let length = LARGE.len().to_string();
+    let newer = [&lasting[..], &[("content-length", &*length)]].concat();
+    let mut fill = stage.begin(reload, &newer);
+    assert!(stage.is_hit(&get("/a")));
+    assert_eq!(bucket.writes(), 1);
+    stage.push(&mut fill, LARGE.as_bytes());
+    stage.complete(fill);
+    evict(&mut stage);
+    bucket.ask_confirmed(&mut stage, &get("/a"));
+}
+
+/// Failure: a 304 shortens the life of a response, or gives it a tag, and its object keeps those of
+/// before.
+#[test]
+fn a_response_is_renewed() {
+    let bucket = Bucket::default();
+    let mut stage = bucket.cache(1);
+    let lasting = [("cache-control", "max-age=9000"), ("etag", "\"a\"")];
+    stage.ask(&get("/a"), 200, &lasting, LARGE);
+    assert!(stage.is_hit(&get("/a")));
+    let reload = get("/a").with("cache-control", "no-cache");
+    stage.ask(&reload, 304, &FIELDS, "");
+    evict(&mut stage);
+    bucket.ask_confirmed(&mut stage, &get("/a"));
+}
+
 /// Failure: an older version is written later than a newer one, or the newer one is not written at
 /// all.
 #[test]

@@ -69,9 +69,6 @@ impl Proxy {
         request: &UpstreamRequest,
         target: &mut LiveTarget,
     ) -> bool {
-        if self.objects().is_some() && self.is_of_files(request) {
-            exchange.without_objects();
-        }
         // What is not for the store is for nobody else: another node would only pass it on.
         if exchange.may_be_stored() && request.upgrade.is_none() {
             target.target.owned = self.owned(request);
@@ -336,6 +333,9 @@ impl Proxy {
         mut exchange: OpenExchange,
         upstream_request: &UpstreamRequest,
     ) -> Result<OpenExchange, Box<Response<Outgoing>>> {
+        if self.objects().is_some() && self.is_of_files(upstream_request) {
+            exchange.without_objects();
+        }
         let mut variant = None;
         while let (Some(disk), Some(key)) = (&self.disk, exchange.tier_key()) {
             let tier_hit = disk_tier::tier_lookup(disk, &key, variant, self.budget()).await;
