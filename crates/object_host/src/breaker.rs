@@ -8,8 +8,10 @@ use std::time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Good,
-    /// It came, but nobody could wait for it.
+    /// It has not come yet, and nobody waits any longer.
     Late,
+    /// It came after all.
+    Answered,
     Failed,
 }
 
@@ -41,14 +43,18 @@ impl Breaker {
 
     /// Takes the result of a request. Returns true if the store is left alone from now on.
     pub(crate) fn note(&mut self, outcome: Outcome, now: Instant) -> bool {
-        let failed = outcome != Outcome::Good;
         if self.open_until.is_some() {
-            // Others have begun before. The first one over a new connection may be late.
-            if std::mem::take(&mut self.is_probing) && outcome != Outcome::Failed {
+            // The first one over a new connection may be late. Others have begun before.
+            let decides = outcome != Outcome::Late && std::mem::take(&mut self.is_probing);
+            if decides && outcome != Outcome::Failed {
                 *self = Breaker::default();
             }
             return false;
         }
+        if outcome == Outcome::Answered {
+            return false;
+        }
+        let failed = outcome != Outcome::Good;
         if self.results.len() == limits::RESULTS {
             self.results.pop_front();
         }
@@ -91,6 +97,19 @@ mod tests {
         let later = later + limits::PAUSE;
         assert!(breaker.may_ask(later));
         assert!(!breaker.note(Outcome::Good, later) && breaker.may_ask(later));
+        assert!(!breaker.is_open(later));
+        // One that is late counts at once, and once; as a probe, its answer decides.
+        let (mut breaker, now) = (Breaker::default(), Instant::now());
+        for _ in 0..limits::RESULTS / 2 {
+            breaker.note(Outcome::Answered, now);
+            breaker.note(Outcome::Late, now);
+        }
+        assert!(breaker.is_open(now));
+        let later = now + limits::PAUSE;
+        assert!(breaker.may_ask(later));
+        breaker.note(Outcome::Late, later);
+        assert!(breaker.is_open(later));
+        breaker.note(Outcome::Answered, later);
         assert!(!breaker.is_open(later));
         // One failure is not many.
         assert!(!breaker.note(Outcome::Failed, later) && breaker.may_ask(later));

@@ -15,6 +15,7 @@ use futures_util::stream::BoxStream;
 use larder_http::{OfferedObject, object_head_bytes};
 use object_store::{ObjectStore, ObjectStoreExt};
 use std::fmt;
+use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -234,26 +235,28 @@ impl Objects {
     }
 }
 
-/// Reads an object on the thread, and passes it on. Its result is recorded once, when the head is
-/// there, and once more if the body breaks off.
+/// Reads an object on the thread, and passes it on. Its result is recorded when the head is there
+/// or nobody waits any longer, and once more if the body breaks off.
 async fn read(shared: &Shared, name: Name, found: oneshot::Sender<Option<Found>>) {
-    let (counters, begun) = (&shared.counters, Instant::now());
+    let counters = &shared.counters;
     let path = name.path(&shared.config.url.prefix);
-    let answered = || {
-        let is_late = begun.elapsed() > shared.config.wait;
-        let outcome = if is_late {
-            Outcome::Late
-        } else {
-            Outcome::Good
-        };
-        shared.note_read(outcome, &"objects come later than `wait`");
+    let mut asked = pin!(shared.store.get(&path));
+    let in_time = timeout(shared.config.wait, asked.as_mut()).await;
+    let mut answer = Outcome::Good;
+    let result = match in_time {
+        Ok(result) => result,
+        Err(_) => {
+            shared.note_read(Outcome::Late, &"objects come later than `wait`");
+            answer = Outcome::Answered;
+            asked.await
+        }
     };
-    let result = match shared.store.get(&path).await {
+    let result = match result {
         Ok(result) => result,
         Err(error) => {
             if matches!(error, object_store::Error::NotFound { .. }) {
                 counters.missing.fetch_add(1, Ordering::Relaxed);
-                answered();
+                shared.note_read(answer, &"");
             } else {
                 shared.note_read(Outcome::Failed, &error);
             }
@@ -270,7 +273,7 @@ async fn read(shared: &Shared, name: Name, found: oneshot::Sender<Option<Found>>
         let _ = found.send(None);
         return;
     };
-    answered();
+    shared.note_read(answer, &"");
     let (sender, body) = mpsc::channel(PIECES);
     let mut bytes = head.len() as u64;
     let body = ObjectBody(body);

@@ -96,7 +96,7 @@ impl Shared {
         if outcome == Outcome::Failed {
             self.counters.failed.fetch_add(1, Ordering::Relaxed);
         }
-        let is_good = outcome == Outcome::Good;
+        let is_good = matches!(outcome, Outcome::Good | Outcome::Answered);
         let had_warned = self.has_warned.swap(!is_good, Ordering::Relaxed);
         if !is_good && !had_warned {
             let url = self.config.url.to_string();
