@@ -12,6 +12,7 @@ read -r origin prometheus https peers < <(free_ports 4)
 "$LARDER" origin --listen "127.0.0.1:$origin" >"$work/origin.log" 2>&1 </dev/null &
 pids[origin]=$!
 "$LARDER" fleet certificates --folder "$work/fleet" n1 >"$work/fleet.log"
+printf 'aws_access_key_id = a\naws_secret_access_key = b\n' >"$work/s3-credentials"
 mkdir "$work/www"
 configure node lru <<TOML
 [http.disk]
@@ -22,6 +23,12 @@ capacity = "64MiB"
 path = "$work/access.log"
 
 $(tls_listener "$https")
+
+# A store that is away: the node has the metrics of objects.
+[http.object_store]
+url = "s3://bucket"
+endpoint = "http://127.0.0.1:1"
+credentials = "$work/s3-credentials"
 
 # An authority that is away: the node has the metrics of certificates.
 [fleet]
