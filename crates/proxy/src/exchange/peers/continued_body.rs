@@ -14,6 +14,7 @@ use ::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use bytes::{Buf, Bytes};
 use hyper::body::{Body, Frame, SizeHint};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 /// Sends the request for the rest, with these fields beside those of the request before; without
@@ -38,6 +39,14 @@ pub(crate) fn without_conditions(headers: &mut HeaderMap) {
     }
 }
 
+/// Ends when the node that sends a body gives no sign of life.
+pub(crate) type IsGone = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Watches the node that sends a body while its next piece does not come: a virtual machine that is
+/// paused breaks no connection.
+#[derive(Clone)]
+pub(crate) struct Watch(pub(crate) Arc<dyn Fn() -> IsGone + Send + Sync>);
+
 /// A body that goes on.
 pub(crate) struct ContinuedBody {
     source: Source,
@@ -48,6 +57,10 @@ pub(crate) struct ContinuedBody {
     left: Option<u64>,
     /// Present until the rest is asked for.
     ask_rest: Option<AskRest>,
+    /// For the body of another node.
+    watch: Option<Watch>,
+    /// Present while the next piece does not come.
+    is_gone: Option<IsGone>,
 }
 
 enum Source {
@@ -155,7 +168,8 @@ fn range(headers: &HeaderMap) -> Option<(u64, u64, Option<u64>)> {
 
 /// Lets the body of a response go on if it breaks off.
 pub(crate) fn continued(response: Response<OriginBody>, ask_rest: AskRest) -> Response<OriginBody> {
-    let (head, body) = response.into_parts();
+    let (mut head, body) = response.into_parts();
+    let watch = head.extensions.remove::<Watch>();
     let representation = Representation::of(head.status, &head.headers);
     let body = match representation {
         Some(representation) if !body.is_end_stream() => OriginBody::new(ContinuedBody {
@@ -164,6 +178,8 @@ pub(crate) fn continued(response: Response<OriginBody>, ask_rest: AskRest) -> Re
             representation,
             received: 0,
             ask_rest: Some(ask_rest),
+            watch,
+            is_gone: None,
         }),
         _ => body,
     };
@@ -196,9 +212,35 @@ impl ContinuedBody {
         let Some(fields) = self.representation.fields(self.received) else {
             return Err(error);
         };
-        tracing::debug!(%error, received = self.received, "a body of another node goes on from the origin");
+        tracing::debug!(%error, received = self.received, "a body goes on from the origin");
         self.source = Source::Asked(ask(fields));
+        (self.watch, self.is_gone) = (None, None);
         Ok(())
+    }
+}
+
+impl ContinuedBody {
+    /// Returns the next piece of the body; an error if its node is gone meanwhile.
+    fn poll_watched(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let Source::Body { body, .. } = &mut self.source else {
+            return Poll::Pending;
+        };
+        if let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) {
+            self.is_gone = None;
+            return Poll::Ready(frame);
+        }
+        // Without a rest to ask for, a node that is only busy may still go on.
+        let has_rest = || self.representation.fields(self.received).is_some();
+        let Some(Watch(watch)) = self.watch.as_ref().filter(|_| has_rest()) else {
+            return Poll::Pending;
+        };
+        let is_gone = self.is_gone.get_or_insert_with(|| watch());
+        ready!(is_gone.as_mut().poll(cx));
+        let error = BodyError::new("another node gives no sign of life");
+        Poll::Ready(Some(Err(error)))
     }
 }
 
@@ -213,7 +255,7 @@ impl Body for ContinuedBody {
         let this = self.get_mut();
         loop {
             match &mut this.source {
-                Source::Body { body, .. } => match ready!(Pin::new(body).poll_frame(cx)) {
+                Source::Body { .. } => match ready!(this.poll_watched(cx)) {
                     Some(Ok(frame)) => match frame.into_data() {
                         Ok(data) => {
                             if let Some(data) = this.take(data) {
@@ -273,7 +315,8 @@ mod tests {
     use super::*;
     use http_body_util::BodyExt;
     use std::collections::VecDeque;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
+    use std::time::Duration;
 
     const TEXT: &str = "0123456789";
 
@@ -379,6 +422,47 @@ mod tests {
         let (read_all, asked) = read(&fields, 206, &["23"], Some(part)).await;
         assert_eq!(read_all.as_deref(), Ok("234567"));
         assert_eq!(asked.as_deref(), Some("range: bytes=4-7; if-range: \"a\""));
+    }
+
+    /// Failure: a client waits for a body whose node has stopped, although its connection stands.
+    #[tokio::test(start_paused = true)]
+    async fn a_body_hangs_with_its_node() {
+        struct Endless(VecDeque<&'static str>);
+        impl Body for Endless {
+            type Data = Bytes;
+            type Error = BodyError;
+            fn poll_frame(
+                mut self: Pin<&mut Self>,
+                _: &mut Context<'_>,
+            ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+                self.0.pop_front().map_or(Poll::Pending, |piece| {
+                    Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(piece.as_bytes())))))
+                })
+            }
+        }
+        let gone = || -> IsGone { Box::pin(tokio::time::sleep(Duration::from_secs(1))) };
+        let hangs = |pieces: &[&'static str], fields: &[(&str, &str)], rest| {
+            let body = OriginBody::new(Endless(pieces.iter().copied().collect()));
+            let mut response = response(200, fields, body);
+            response.extensions_mut().insert(Watch(Arc::new(gone)));
+            let ask: AskRest = Box::new(move |_| Box::pin(async { rest }));
+            continued(response, ask).into_body().collect()
+        };
+        let part = response(
+            206,
+            &[("etag", "\"a\""), ("content-range", "bytes 4-9/10")],
+            body(&["456789"], false),
+        );
+        let read = hangs(&["01", "23"], &STRONG, Some(part)).await.unwrap();
+        assert_eq!(read.to_bytes(), TEXT);
+        // Without a tag there is no rest to ask for: the node may only be busy.
+        let length = [("content-length", "10")];
+        let read = hangs(&["01"], &length, None);
+        assert!(
+            tokio::time::timeout(Duration::from_secs(30), read)
+                .await
+                .is_err()
+        );
     }
 
     /// Failure: a body is put together from two representations.

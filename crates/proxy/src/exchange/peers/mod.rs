@@ -21,6 +21,7 @@ use crate::base::limits;
 use crate::base::timeouts::Timeouts;
 use crate::config::http_config::HttpConfig;
 use crate::config::peers_config::PeersConfig;
+use crate::exchange::peers::continued_body::{IsGone, Watch};
 use crate::message::upload::Upload;
 use crate::origin::connections::{Failed, ReceivedBody, Server};
 use crate::origin::origin_body::OriginBody;
@@ -245,7 +246,10 @@ impl Peers {
                 None => {}
             }
             let counter = match self.ask_patiently(&peer, &owned.target, &fields).await {
-                Ok(response) => return PeerAnswer::Response(Box::new(response)),
+                Ok(mut response) => {
+                    response.extensions_mut().insert(watch(&peer));
+                    return PeerAnswer::Response(Box::new(response));
+                }
                 Err(NoAnswer::Late) => return PeerAnswer::Late,
                 // The successor owns what a node that is gone has owned, and nothing else.
                 Err(NoAnswer::Silent) => {
@@ -334,6 +338,18 @@ impl Peers {
             peer.server.sweep();
         }
     }
+}
+
+/// Returns what watches a node while its body does not come.
+fn watch(peer: &Arc<Peer>) -> Watch {
+    let peer = Arc::clone(peer);
+    Watch(Arc::new(move || -> IsGone {
+        let peer = Arc::clone(&peer);
+        Box::pin(async move {
+            peer.is_gone().await;
+            peer.leave_out();
+        })
+    }))
 }
 
 impl Peer {
