@@ -1,19 +1,18 @@
-// what_if.mjs CONSOLE TRACE REQUESTS: reads the what-if panel of the console, and compares each of its hit ratios with a replay of TRACE, the
-// REQUESTS that the node has served. Ends with 1 and the faults, if there are any.
+// what_if.mjs CONSOLE TRACE REQUESTS CELLS: reads the what-if panel of the console, and compares each of its hit ratios with a replay of
+// TRACE, the REQUESTS that the node has served. Appends to the file CELLS how many are within their errors, and how many there are. Ends
+// with 1 and the faults, if there are any.
 
 import { execFileSync } from "node:child_process";
+import { appendFileSync } from "node:fs";
 import process from "node:process";
 import { end, launch } from "../report/pages.mjs";
 
-const [console_, trace, requests] = process.argv.slice(2);
+const [console_, trace, requests, cells] = process.argv.slice(2);
 const faults = [];
 
 /** Ratios and errors are shown with one decimal. */
 const ROUNDING = 0.1;
-/**
- * No cell is off by more than this many of its errors, beyond a point. All cells of a panel share one sample, so many may leave their
- * errors together: crates/replay/benches/intervals.rs measures over many samples how often errors hold.
- */
+/** No cell is off by more than this many of its errors, beyond a point. */
 const FAR = 2.5;
 
 /** Returns [{policy, size, ratio, error}] as the panel shows them, and the number of requests that it names. */
@@ -53,6 +52,7 @@ try {
         if (off > FAR * error + 1) faults.push(`too far: ${cell}`);
     }
     console.log(`${covered} of ${panel.cells.length} within their errors`);
+    appendFileSync(cells, `${covered} ${panel.cells.length}\n`);
 } finally {
     await browser.close();
 }

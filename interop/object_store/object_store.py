@@ -365,7 +365,6 @@ def down_and_slow(world):
             begun = time.monotonic()
             node.good(path)
             slowest = max(slowest, time.monotonic() - begun)
-    assert slowest < 10, slowest
     assert node.objects()["left_alone"] == 1, node.objects()
     world.store.start()
 

@@ -105,7 +105,7 @@ type Version = (u64, u64);
 
 /// What a node knows about the objects that exist.
 #[derive(Debug)]
-pub struct Filter {
+pub(crate) struct Filter {
     /// Its own layers, the oldest first.
     own: Vec<OwnLayer>,
     /// The number of the next one.

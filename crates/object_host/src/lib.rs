@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A request waits [`ObjectStoreConfig::wait`] for an object at most, then the origin is asked. A
-//! store that fails half of the time is left alone for a while. The [`Filter`] of all names is an
+//! store that fails half of the time is left alone for a while. The filter of all names is an
 //! object itself, so that a node with empty disks knows what there is.
 //!
 //! Read [`Objects`] first, then [`ObjectStoreConfig`].
@@ -34,7 +34,6 @@ mod thread;
 
 pub use config::{ObjectStoreConfig, ObjectUrl, Prices};
 pub use error::Error;
-pub use filter::Filter;
 pub use objects::{Found, ObjectBody, Objects};
 pub use probe::{Probe, probe};
 pub use shared::Counters;

@@ -271,8 +271,10 @@ fn a_store_is_slow_or_down() {
     for _ in 0..limits::RESULTS {
         assert!(get(&objects, "a").is_none());
     }
-    let late = count(&objects.counters().late);
+    let (late, asked) = (count(&objects.counters().late), count(&store.gets));
     assert!((5..limits::RESULTS as u64).contains(&late), "{late}");
+    assert!(get(&objects, "a").is_none());
+    assert_eq!(count(&store.gets), asked, "it is left alone");
     objects.stop();
     let objects = tier(&store);
     store.delay_ms.store(0, Ordering::Relaxed);

@@ -3,10 +3,8 @@
 
 use crate::stage::{Request, Seen, Stage, get, headers};
 use bytes::Bytes;
-use http::HeaderMap;
 use larder_http::{
-    Exchange, ObjectHead, ObjectTier, OfferedObject, PlainRequest, Purge, ReadObject, Scope,
-    object_head_bytes,
+    Exchange, ObjectHead, ObjectTier, OfferedObject, Purge, ReadObject, Scope, object_head_bytes,
 };
 use larder_units::{ByteSize, Time};
 use proptest::prelude::*;
@@ -163,21 +161,6 @@ fn evict(stage: &mut Stage) {
     assert!(!stage.is_hit(&get("/a")));
 }
 
-fn plain(stage: &mut Stage) -> bool {
-    let request = PlainRequest {
-        scheme: "http",
-        authority: "example.com",
-        target: "/a",
-        asks_for_less: false,
-        coding: None,
-        confirmed: None,
-    };
-    let hit = stage
-        .cache
-        .plain_hit(request, HeaderMap::new, stage.now, &mut Vec::new());
-    hit.is_some()
-}
-
 /// Failure: each response is written although nobody asks for it again; or each hit writes.
 #[test]
 fn an_object_is_written_for_one_request() {
@@ -186,10 +169,10 @@ fn an_object_is_written_for_one_request() {
     stage.ask(&get("/a"), 200, &FIELDS, LARGE);
     assert_eq!(bucket.writes(), 0);
     // The first hit goes the long way, which offers it.
-    assert!(!plain(&mut stage));
+    assert!(!stage.is_plain_hit("/a"));
     assert!(stage.is_hit(&get("/a")));
     assert_eq!(bucket.writes(), 1);
-    assert!(plain(&mut stage) && stage.is_hit(&get("/a")));
+    assert!(stage.is_plain_hit("/a") && stage.is_hit(&get("/a")));
     assert_eq!(bucket.writes(), 1);
     // Without a hit in memory, the second fetch is the sign.
     stage.ask(&get("/b"), 200, &FIELDS, LARGE);

@@ -2,8 +2,7 @@
 //! origin for what it has just asked, and its load falls on the origin.
 
 use crate::stage::{Seen, Stage, get};
-use http::HeaderMap;
-use larder_http::{PlainRequest, Step, UpstreamFailure};
+use larder_http::{Step, UpstreamFailure};
 use larder_units::Time;
 use std::time::Duration;
 
@@ -24,27 +23,12 @@ fn stored() -> (Stage, Time) {
     (stage, requested)
 }
 
-fn is_plain_hit(stage: &mut Stage) -> bool {
-    let request = PlainRequest {
-        scheme: "http",
-        authority: "example.com",
-        target: "/a",
-        asks_for_less: false,
-        coding: None,
-        confirmed: None,
-    };
-    let hit = stage
-        .cache
-        .plain_hit(request, HeaderMap::new, stage.now, &mut Vec::new());
-    hit.is_some()
-}
-
 #[test]
 fn an_untrusted_response_is_served_without_validation() {
     let (mut stage, requested) = stored();
-    assert!(stage.is_hit(&get("/a")) && is_plain_hit(&mut stage));
+    assert!(stage.is_hit(&get("/a")) && stage.is_plain_hit("/a"));
     stage.cache.trust_since(requested + Duration::from_nanos(1));
-    assert!(!is_plain_hit(&mut stage));
+    assert!(!stage.is_plain_hit("/a"));
     let seen = stage.ask(&get("/a"), 304, &FRESH, "");
     let asked = seen.asked.as_ref().unwrap();
     assert_eq!(asked["if-none-match"], "\"a\"");
@@ -56,14 +40,14 @@ fn an_untrusted_response_is_served_without_validation() {
     };
     assert!(says_why(&seen));
     // It was confirmed after that time.
-    assert!(stage.is_hit(&get("/a")) && is_plain_hit(&mut stage));
+    assert!(stage.is_hit(&get("/a")) && stage.is_plain_hit("/a"));
     // All are trusted again.
     stage
         .cache
         .trust_since(stage.now.time + Duration::from_secs(1));
     assert!(!stage.is_hit(&get("/a")));
     stage.cache.trust_since(Time::ZERO);
-    assert!(stage.is_hit(&get("/a")) && is_plain_hit(&mut stage));
+    assert!(stage.is_hit(&get("/a")) && stage.is_plain_hit("/a"));
     // A stale one is validated in any case.
     stage.wait(3600);
     stage.cache.trust_since(stage.now.time);
@@ -176,7 +160,7 @@ fn another_caches_response_counts_as_requested_now() {
     stage.cache.trust_since(Time::ZERO);
     assert!(stage.is_hit(&get("/a")), "fresh for 60 s");
     stage.wait(3);
-    assert!(!is_plain_hit(&mut stage), "fresh for more than 60 s");
+    assert!(!stage.is_plain_hit("/a"), "fresh for more than 60 s");
     // A cache that is younger than the response.
     let mut stage = Stage::new();
     from_peer(&mut stage, "/b", "50", 1);
@@ -219,21 +203,21 @@ fn another_caches_response_is_fresh_again() {
     };
     // Soft-purged there, and served while it is validated.
     let mut stage = from_peer("larder; hit; ttl=-100");
-    assert!(!is_plain_hit(&mut stage));
+    assert!(!stage.is_plain_hit("/a"));
     // A rule gives it ten seconds more, or an hour more than its origin.
     let mut stage = from_peer("up; hit; ttl=9, larder; hit; ttl=10");
-    assert!(is_plain_hit(&mut stage));
+    assert!(stage.is_plain_hit("/a"));
     stage.wait(9);
-    assert!(is_plain_hit(&mut stage));
+    assert!(stage.is_plain_hit("/a"));
     stage.wait(2);
-    assert!(!is_plain_hit(&mut stage));
+    assert!(!stage.is_plain_hit("/a"));
     let mut stage = from_peer("larder; hit; ttl=7000");
     stage.wait(6_990);
-    assert!(is_plain_hit(&mut stage));
+    assert!(stage.is_plain_hit("/a"));
     // It has it from the origin just now.
     let mut stage = from_peer("larder; fwd=uri-miss; fwd-status=200; stored");
     stage.wait(3_490);
-    assert!(is_plain_hit(&mut stage));
+    assert!(stage.is_plain_hit("/a"));
     stage.wait(20);
-    assert!(!is_plain_hit(&mut stage));
+    assert!(!stage.is_plain_hit("/a"));
 }

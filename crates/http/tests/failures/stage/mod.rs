@@ -9,7 +9,8 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use larder_http::{
     Answer, BodyPart, Cache, Completion, Config, ContentCoding, Exchange, Fill, FollowerId, Now,
-    Outbox, Pushed, Read, Reply, RequestHead, ResponseHead, Room, Step, UpstreamFailure,
+    Outbox, PlainRequest, Pushed, Read, Reply, RequestHead, ResponseHead, Room, Step,
+    UpstreamFailure,
 };
 use larder_units::{ByteSize, Streams, Time};
 use std::time::Duration;
@@ -189,6 +190,22 @@ impl Stage {
                 false
             }
         }
+    }
+
+    /// Whether the store answers a GET of this target without its fields.
+    pub fn is_plain_hit(&mut self, target: &str) -> bool {
+        let request = PlainRequest {
+            scheme: "http",
+            authority: "example.com",
+            target,
+            asks_for_less: false,
+            coding: None,
+            confirmed: None,
+        };
+        let hit = self
+            .cache
+            .plain_hit(request, HeaderMap::new, self.now, &mut Vec::new());
+        hit.is_some()
     }
 
     pub fn open(&mut self, request: &Request) -> Box<Exchange> {
