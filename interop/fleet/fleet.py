@@ -4,7 +4,9 @@
 Starts the servers, an origin that counts its requests, and the nodes ($LARDER) on free ports of 127.0.0.1, and ends all of them. Servers
 and nodes are killed, stopped and rolled back meanwhile. One line for each check; exit status 1 if any failed. --quick leaves out what
 rolls back or remakes the log. --peers checks nodes that share their responses, too, and nothing else. --storm
-lets faults come to such nodes at random, for STORM seconds (20) and from the number SEED on. OLD_NATS_SERVER is one before 2.11, which has to be refused.
+lets faults come to such nodes at random, for STORM seconds (20) and from the number SEED on: with full disks for root, and with clocks
+that jump if libfaketime is installed. FAULTS names the functions of the only faults, with commas. OLD_NATS_SERVER is one before 2.11, which
+has to be refused.
 """
 
 import http.client
@@ -44,7 +46,7 @@ def check(world, scenario):
                 print(f"      {node.name}: {json.dumps(node.fleet())}")
             except (OSError, http.client.HTTPException) as error:
                 print(f"      {node.name}: {error!r}")
-            for line in node.log().splitlines()[-5:]:
+            for line in node.log().splitlines()[-12:]:
                 print(f"      | {line}")
         return False
     print(f"ok    {what} ({time.monotonic() - begun:.1f} s)" + (f": {figures}" if figures else ""), flush=True)
@@ -66,7 +68,7 @@ def main():
     begun, failed = time.monotonic(), []
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="larder-fleet.") as work:
-        world = World(work, NATS, OLD_NATS, shares=PEERS)
+        world = World(work, NATS, OLD_NATS, shares=PEERS, relayed=STORM)
         try:
             for server in world.servers:
                 server.start()

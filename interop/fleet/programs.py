@@ -201,17 +201,51 @@ class Program:
         return path.read_text(errors="replace") if path.exists() else ""
 
 
-class Nats(Program):
-    """A server of NATS; one of a cluster, if there are routes."""
+class Relay:
+    """Passes the connections of one node to one server. While it is cut, nothing passes, and neither of both learns of it."""
 
-    def __init__(self, world, name, program, port, cluster_port=None, routes=()):
+    def __init__(self, server):
+        self.server, self.passes = server, threading.Event()
+        self.passes.set()
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            client, _ = self.listener.accept()
+            try:
+                server = socket.create_connection(("127.0.0.1", self.server.port), timeout=5)
+            except OSError:
+                client.close()
+                continue
+            server.settimeout(None)
+            for one, other in ((client, server), (server, client)):
+                threading.Thread(target=self.carry, args=(one, other), daemon=True).start()
+
+    def carry(self, one, other):
+        try:
+            while data := one.recv(65536):
+                self.passes.wait()
+                other.sendall(data)
+        except OSError:
+            pass
+        for end in (one, other):
+            end.close()
+
+
+class Nats(Program):
+    """A server of NATS; one of a cluster, if there are routes. Clients learn of the others, unless they are to use relays only."""
+
+    def __init__(self, world, name, program, port, cluster_port=None, routes=(), relayed=False):
         super().__init__(world, name)
         self.program, self.port, self.store = program, port, world.work / f"{name}.store"
         self.file = world.work / f"{name}.conf"
         text = f'server_name: {name}\nlisten: "127.0.0.1:{port}"\njetstream {{ store_dir: "{self.store}" }}\n'
         if routes:
             urls = ", ".join(f'"nats://127.0.0.1:{route}"' for route in routes)
-            text += f'cluster {{ name: interop, listen: "127.0.0.1:{cluster_port}", routes: [{urls}] }}\n'
+            advertised = ", no_advertise: true" if relayed else ""
+            text += f'cluster {{ name: interop, listen: "127.0.0.1:{cluster_port}", routes: [{urls}]{advertised} }}\n'
         self.file.write_text(text)
 
     def start(self):
@@ -294,7 +328,9 @@ class Node(Program):
     """A node with ports and a disk tier of its own."""
 
     def __init__(self, world, name, servers, certificates=None):
+        """servers: they, or relays to them."""
         super().__init__(world, name)
+        self.servers, self.environment = servers, {}
         self.http, self.admin, self.peer = free_ports(3)
         self.file, self.local = world.work / f"{name}.toml", threading.local()
         self.folder = world.work / f"{name}.disk.fleet"
@@ -327,7 +363,7 @@ key = "{certificates}/{name}.key"
 """)
 
     def start(self):
-        self.launch([LARDER, "run", str(self.file)])
+        self.launch([LARDER, "run", str(self.file)], **self.environment)
         wait_for(f"node {self.name}", lambda: self.fleet())
 
     def exchange(self, port, *request, seconds=25, **options):

@@ -10,23 +10,26 @@ import time
 import uuid
 from pathlib import Path
 
-from programs import LAG, LARDER, SECONDS, STREAM, Answer, Nats, Node, Origin, RawNats, free_ports, wait_for
+from programs import LAG, LARDER, SECONDS, STREAM, Answer, Nats, Node, Origin, RawNats, Relay, free_ports, wait_for
 
 
 class World:
     """The servers, the origin and the nodes."""
 
-    def __init__(self, work, nats, old_nats=None, nodes=3, shares=False):
-        """shares: the nodes share their responses."""
+    def __init__(self, work, nats, old_nats=None, nodes=3, shares=False, relayed=False):
+        """shares: the nodes share their responses. relayed: each can be cut off from the servers."""
         self.work, self.programs, self.old_nats = Path(work), [], old_nats
         origin_port, *ports = free_ports(7)
         self.origin = Origin(origin_port)
         clients, routes = ports[:3], ports[3:]
-        self.servers = [Nats(self, f"nats{i + 1}", nats, clients[i], routes[i], routes) for i in range(3)]
+        self.servers = [Nats(self, f"nats{i + 1}", nats, clients[i], routes[i], routes, relayed) for i in range(3)]
         names = [f"n{i + 1}" for i in range(nodes)]
         self.certificates = self.make_certificates("certificates", names) if shares else None
-        self.nodes = [Node(self, name, self.servers, self.certificates) for name in names]
-        self.floors, self.floors_lock = {}, threading.Lock()
+        self.nodes = []
+        for name in names:
+            servers = [Relay(server) for server in self.servers] if relayed else self.servers
+            self.nodes.append(Node(self, name, servers, self.certificates))
+        self.floors, self.floors_lock, self.is_losing = {}, threading.Lock(), False
 
     def make_certificates(self, folder, names):
         subprocess.run([LARDER, "fleet", "certificates", "--folder", self.work / folder, *names], check=True, stdout=subprocess.DEVNULL)
@@ -116,10 +119,21 @@ class World:
             for path in paths:
                 self.floors.setdefault(path, []).append((time.monotonic(), self.origin.versions[path]))
 
+    @contextlib.contextmanager
+    def losing_entries(self):
+        """The log loses entries meanwhile: what was purged before the end is purged LAG after it, when all nodes have published it."""
+        with self.floors_lock:
+            self.is_losing = True
+        yield
+        with self.floors_lock:
+            self.is_losing = False
+            for floors in self.floors.values():
+                floors[:] = [(time.monotonic(), max(version for _, version in floors))]
+
     def judge(self, node, path, answer, asked_at):
         """Compares a response with the purges that were acknowledged LAG before it was asked for."""
         with self.floors_lock:
-            floors = [version for at, version in self.floors.get(path, []) if at + LAG <= asked_at]
+            floors = [] if self.is_losing else [version for at, version in self.floors.get(path, []) if at + LAG <= asked_at]
         least = max(floors, default=0)
         assert answer.version >= least, f"{node.name} {path}: a purged response: {answer}, and {least} was the least"
 
@@ -170,3 +184,7 @@ class World:
         for server in self.servers:
             shutil.rmtree(server.store)
             shutil.copytree(f"{server.store}.{suffix}", server.store)
+
+    def remove_copies(self, suffix):
+        for server in self.servers:
+            shutil.rmtree(f"{server.store}.{suffix}")

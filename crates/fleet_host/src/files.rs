@@ -39,18 +39,24 @@ pub(crate) struct Files {
     live: Live,
 }
 
+/// The files of a folder, and their numbers.
+const NAMES: [&str; 2] = ["outbox.jsonl", "position.json"];
+const OUTBOX: usize = 0;
+const POSITION: usize = 1;
+
 /// The purges of an outbox.
 type Live = BTreeMap<JournalKey, Journaled>;
 
 #[derive(Debug)]
 struct Folder {
     path: PathBuf,
-    outbox: File,
+    /// Absent if the file may have a part of a line, or could not be written: it is written anew.
+    outbox: Option<File>,
     /// Lines of purges that are not in the outbox any more.
     dead: usize,
-    /// True if the file may have a part of a line, or another one has its name: it is written anew.
-    is_damaged: bool,
     keeps_position: bool,
+    /// Whether the outbox, and the position, could not be written the last time.
+    fails: [bool; 2],
     /// Locked while the process uses the folder.
     _lock: File,
 }
@@ -104,7 +110,8 @@ impl From<Kept> for Position {
 
 impl Files {
     /// Opens the folder, and makes it if it is not there. Returns the kept position, if stored
-    /// responses outlive the process (`keeps_position`).
+    /// responses outlive the process (`keeps_position`). The disk may be full: purges are refused
+    /// then, and the node serves.
     pub(crate) fn open(
         folder: Option<&Path>,
         keeps_position: bool,
@@ -121,21 +128,21 @@ impl Files {
         let lock = private().open(path.join("lock")).map_err(failed)?;
         lock_in_time(&lock).map_err(|_| Error::InUse(path.to_owned()))?;
         let kept = if keeps_position {
-            read_position(&path.join("position.json"))?
+            read_position(&path.join(NAMES[POSITION]))?
         } else {
             KeptPosition::None
         };
-        let outbox = path.join("outbox.jsonl");
-        let live = read_outbox(&outbox)?;
-        let file = write_outbox(path, &live).map_err(failed)?;
-        let folder = Folder {
+        let live = read_outbox(&path.join(NAMES[OUTBOX]))?;
+        let mut folder = Folder {
             path: path.to_owned(),
-            outbox: file,
+            outbox: None,
             dead: 0,
-            is_damaged: false,
             keeps_position,
+            fails: [false; 2],
             _lock: lock,
         };
+        let written = folder.append(&[], false, &live);
+        folder.tell(&written, OUTBOX, "no purge is taken");
         let files = Files {
             folder: Some(folder),
             live,
@@ -187,23 +194,19 @@ impl Files {
         };
         folder.dead += dead;
         let written = folder.append(&text, is_synced, &self.live);
-        if let Err(error) = &written {
-            tracing::error!(
-                "[fleet] folder: {}: {}",
-                folder.path.display(),
-                system_message(error)
-            );
+        folder.tell(&written, OUTBOX, "no purge is taken");
+        if written.is_err() {
             // They are refused, so they must not be sent after a restart.
             for key in &keys {
                 self.live.remove(key);
             }
         }
-        if let Some(kept) = kept
-            && let Err(error) = folder.keep(kept)
-        {
-            tracing::warn!(
-                "[fleet] folder: the position is not kept, and a restart makes what is stored stale: {}",
-                system_message(&error)
+        if let Some(kept) = kept {
+            let written = folder.keep(kept);
+            folder.tell(
+                &written,
+                POSITION,
+                "a restart reads the log from an earlier entry on",
             );
         }
         (keys, written.is_ok())
@@ -212,20 +215,37 @@ impl Files {
 
 impl Folder {
     fn append(&mut self, text: &[u8], is_synced: bool, live: &Live) -> io::Result<()> {
-        if !self.is_damaged && self.dead < limits::DEAD_LINES.max(live.len()) {
-            // A line that was written in part, on a full disk, would hide those after it.
-            self.is_damaged = true;
-            self.outbox.write_all(text)?;
+        // A line that was written in part, on a full disk, would hide those after it: after an
+        // error, the file is written anew.
+        let outbox = self.outbox.take();
+        if self.dead < limits::DEAD_LINES.max(live.len())
+            && let Some(mut file) = outbox
+        {
+            file.write_all(text)?;
             if is_synced {
-                self.outbox.sync_data()?;
+                file.sync_data()?;
             }
-            self.is_damaged = false;
+            self.outbox = Some(file);
             return Ok(());
         }
-        self.is_damaged = true;
-        self.outbox = write_outbox(&self.path, live)?;
-        (self.is_damaged, self.dead) = (false, 0);
+        self.outbox = Some(write_outbox(&self.path, live)?);
+        self.dead = 0;
         Ok(())
+    }
+
+    /// Tells in the log that a file cannot be written, and that it can again: once for each.
+    fn tell(&mut self, written: &io::Result<()>, file: usize, so: &str) {
+        let failed = std::mem::replace(&mut self.fails[file], written.is_err());
+        let path = self.path.join(NAMES[file]);
+        let path = path.display();
+        match written {
+            Err(error) if !failed => {
+                let error = system_message(error);
+                tracing::error!("[fleet] folder: {path}: {error}: {so}, until there is room");
+            }
+            Ok(()) if failed => tracing::info!("[fleet] folder: {path} is written again"),
+            _ => {}
+        }
     }
 
     fn keep(&self, kept: Kept) -> io::Result<()> {
@@ -233,7 +253,7 @@ impl Folder {
             return Ok(());
         }
         let position = Position::from(kept);
-        replace(&self.path, "position.json", |file| {
+        replace(&self.path, NAMES[POSITION], |file| {
             serde_json::to_writer(&mut *file, &position)?;
             file.write_all(b"\n")
         })?;
@@ -285,7 +305,7 @@ fn replace(
 }
 
 fn write_outbox(folder: &Path, live: &Live) -> io::Result<File> {
-    replace(folder, "outbox.jsonl", |file| {
+    replace(folder, NAMES[OUTBOX], |file| {
         let mut text = Vec::new();
         for Journaled {
             key,
@@ -521,7 +541,7 @@ mod tests {
         // A file that cannot be written, in a folder where none can be made.
         let name = folder.path().join("outbox.jsonl");
         let inner = files.folder.as_mut().unwrap();
-        inner.outbox = File::open(&name).unwrap();
+        inner.outbox = Some(File::open(&name).unwrap());
         let is_at = std::mem::replace(&mut inner.path, folder.path().join("none"));
         let (keys, is_durable) = files.change(vec![write(2, "b")]);
         assert_eq!((keys, is_durable), (vec![JournalKey(2)], false));
@@ -533,5 +553,31 @@ mod tests {
         let (files, _) = Files::open(Some(folder.path()), true).unwrap();
         let found: Vec<u64> = files.outbox().iter().map(|of| of.key.0).collect();
         assert_eq!(found, [1, 4]);
+    }
+    /// Failure: a node whose disk is full does not start, or forgets the purges of its outbox.
+    #[test]
+    fn a_full_disk_prevents_the_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut files, _) = Files::open(Some(folder.path()), true).unwrap();
+        files.change(vec![write(1, "a"), Change::Keep(kept(7))]);
+        drop(files);
+        // No new file can be written.
+        let names = ["outbox.jsonl.new", "position.json.new"].map(|name| folder.path().join(name));
+        names
+            .iter()
+            .for_each(|name| std::fs::create_dir(name).unwrap());
+        let (mut files, position) = Files::open(Some(folder.path()), true).unwrap();
+        assert_eq!(position, KeptPosition::At(kept(7)));
+        assert!(!files.change(vec![write(2, "b"), Change::Keep(kept(8))]).1);
+        // There is room again.
+        names
+            .iter()
+            .for_each(|name| std::fs::remove_dir(name).unwrap());
+        assert!(files.change(vec![write(3, "c"), Change::Keep(kept(9))]).1);
+        drop(files);
+        let (files, position) = Files::open(Some(folder.path()), true).unwrap();
+        assert_eq!(position, KeptPosition::At(kept(9)));
+        let found: Vec<u64> = files.outbox().iter().map(|of| of.key.0).collect();
+        assert_eq!(found, [1, 3]);
     }
 }
