@@ -74,7 +74,7 @@ impl Node {
                 Action::Say(note) => {
                     let kind = match note.word {
                         Word::Wait(_) => 0,
-                        Word::Applied(_) => 1,
+                        Word::Applied { .. } => 1,
                         _ => continue,
                     };
                     let last = self.said[kind].replace(now);

@@ -89,15 +89,32 @@ pub const OUTBOX_BYTES: usize = 256 << 20;
 /// again does not flood the log.
 pub const PUBLICATIONS: usize = 1024;
 
-/// The lease of a node ends this long after its last renewal.
-pub const LEASE: Duration = Duration::from_secs(6);
+/// The lease of a node ends after so many renewals that were not heard.
+pub const RENEWALS: u32 = 3;
 
 /// A node renews its lease after this. Two renewals may be lost before the lease ends.
 pub const RENEW: Duration = Duration::from_secs(2);
 
-/// A node that has not heard its own renewal for longer does not know which renewals of others it
-/// has missed: it is twice [`RENEW`].
-pub const RENEW_GAP: Duration = Duration::from_secs(4);
+/// The lease of a node ends this long after its last renewal, unless that promised the next one for
+/// later.
+pub const LEASE: Duration = Duration::from_secs(6);
+
+/// Nodes of a fleet that renew their leases after [`RENEW`]. In a larger one they do so
+/// proportionally later: all hear each renewal, so each node hears 50 a second at most. Otherwise
+/// 1,000 nodes would get 500,000 renewals a second from the servers.
+pub const RENEW_NODES: usize = 100;
+
+/// The longest time between two renewals: that of 1,000 nodes.
+pub const RENEW_LONGEST: Duration = Duration::from_secs(20);
+
+/// The bucket keeps a lease for so long: the longest one.
+pub const LEASE_LONGEST: Duration = Duration::from_secs(60);
+
+/// Beats of a node in each `max_lag`, in a fleet of at most [`RENEW_NODES`].
+pub const BEATS: u32 = 6;
+
+/// Beats of a node in each `max_lag`, in a larger one. Two of three may be lost.
+pub const BEATS_OF_MANY: u32 = 3;
 
 /// The bucket of leases is read again after this. Renewals are heard without it.
 pub const LEASES_AGAIN: Duration = Duration::from_secs(30);
@@ -133,7 +150,7 @@ pub const NOTE_INTERVAL: Duration = Duration::from_millis(100);
 /// Other nodes that wait. One entry of each is known: it asks for its last one.
 pub const AWAITED: usize = MEMBERS;
 
-/// Entries of one answer, each in a note of its own. The rest is answered [`NOTE_INTERVAL`] later.
+/// Answers at once, each to one node that waits. The rest comes [`NOTE_INTERVAL`] later.
 pub const ANSWERS: usize = 16;
 
 /// Clients of a node that wait for all nodes at once. Each holds one of the 32 connections of the

@@ -4,15 +4,20 @@ use crate::limits;
 use crate::message::is_name;
 use crate::note::{Lease, Note, Standing, Word};
 use crate::outbox::{Action, Outbox};
-use crate::peers::{Owners, PeerOffer};
+use crate::peers::{Owners, PeerOffer, hash};
 use larder_units::Time;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// The list of the nodes with a live lease, as one of them sees it.
 ///
 /// Each node renews its lease, and all hear it. A lease ends by the own clock, from the time of
 /// reception on, and only while the node hears its own renewals: otherwise the servers are away,
-/// or the node was stopped, and the list stays as it is. After such a gap, all leases begin anew.
+/// or the node was stopped, and the list stays as it is. After such a gap, and after each new
+/// connection, all leases begin anew: renewals may have come meanwhile.
+///
+/// In a fleet of more than [`limits::RENEW_NODES`], renewals are rarer, and each says when the next
+/// one comes.
 #[derive(Debug)]
 pub struct Members {
     node: String,
@@ -25,9 +30,15 @@ pub struct Members {
     /// When the node heard its own renewal, the first time on this connection and the last time.
     own: Option<(Time, Time)>,
     connected: bool,
+    /// Whether it has heard its own renewal on this connection.
+    hears: bool,
     /// Whether the bucket was read on this connection.
     is_read: bool,
     next_renewal: Time,
+    /// The time to the next renewal, as the last one has said it, and as the one before has.
+    renewals: [Duration; 2],
+    /// Where between two renewals of others its own ones lie, from 0 to 1.
+    phase: f64,
     next_read: Time,
     /// Counts the changes of what the nodes offer.
     offer_changes: u64,
@@ -40,8 +51,20 @@ pub struct Members {
 struct Heard {
     /// When it was last renewed.
     renewed: Time,
-    says: Lease,
+    /// Absent if its name was in the bucket only.
+    says: Option<Lease>,
     voices: Voices,
+}
+
+impl Heard {
+    fn offer(&self) -> Option<&PeerOffer> {
+        self.says.as_ref()?.offer.as_ref()
+    }
+
+    /// Returns how long its lease lasts, in a fleet in which others last for so long.
+    fn lasts(&self, usual: Duration) -> Duration {
+        self.says.as_ref().map_or(usual, Lease::lasts)
+    }
 }
 
 /// The processes that renew the lease of one name. An upgrade and a restart have another process
@@ -63,7 +86,7 @@ impl Voices {
             return;
         };
         let instance = &standing.instance;
-        let is_recent = |at: Time| now.since(at) <= limits::LEASE;
+        let is_recent = |at: Time| now.since(at) <= says.lasts();
         if let Some((last, at)) = &mut self.last
             && last == instance
         {
@@ -78,10 +101,10 @@ impl Voices {
         self.before = self.last.replace((instance.clone(), now));
     }
 
-    /// Returns whether there are two nodes.
-    fn are_two(&self, now: Time) -> bool {
+    /// Returns whether there are two nodes, whose lease is this one.
+    fn are_two(&self, now: Time, says: &Lease) -> bool {
         self.turns.is_some_and(|(first, last)| {
-            last.since(first) >= limits::TURNS && now.since(last) <= limits::LEASE
+            last.since(first) >= limits::TURNS && now.since(last) <= says.lasts()
         })
     }
 }
@@ -106,7 +129,7 @@ impl Members {
     pub fn new(node: &str, offer: Option<PeerOffer>) -> Members {
         let says = Lease {
             offer,
-            standing: None,
+            ..Lease::default()
         };
         Members {
             node: node.to_owned(),
@@ -115,8 +138,11 @@ impl Members {
             lost: BTreeMap::new(),
             own: None,
             connected: false,
+            hears: false,
             is_read: false,
             next_renewal: Time::ZERO,
+            renewals: [limits::RENEW; 2],
+            phase: hash(node) as f64 / u64::MAX as f64,
             next_read: Time::ZERO,
             offer_changes: 1,
             voices: Voices::default(),
@@ -124,11 +150,12 @@ impl Members {
     }
 
     /// Sets how the node stands, which its next renewal tells. It comes soon if the node has lost
-    /// its fleet or follows it again.
+    /// its fleet or follows it again, unless many nodes may do so at once.
     pub fn set_standing(&mut self, now: Time, standing: Standing) {
         let before = self.says.standing.as_ref();
         if before.is_none_or(|before| before.is_sound() != standing.is_sound()) {
-            self.next_renewal = self.next_renewal.min(now + limits::RENEW_SOON);
+            let soon = limits::RENEW_SOON + self.spread(self.renewals[0]);
+            self.next_renewal = self.next_renewal.min(now + soon);
         }
         self.says.standing = Some(standing);
     }
@@ -136,7 +163,7 @@ impl Members {
     /// Takes note that the host subscribes to the notes, from now on.
     pub fn on_connected(&mut self, now: Time, out: &mut Outbox) {
         self.connected = true;
-        self.is_read = false;
+        (self.hears, self.is_read) = (false, false);
         self.own = self.own.map(|(_, last)| (now, last));
         (self.next_renewal, self.next_read) = (now, now);
         self.on_timeout(now, out);
@@ -156,21 +183,21 @@ impl Members {
                     self.hear_own(now);
                 }
             }
-            Word::Lease(says) => self.hear(now, &note.node, says.clone()),
+            Word::Lease(says) => self.hear(now, &note.node, Some(says.clone())),
             // Another process of this node has stopped.
             Word::Left if note.node == self.node => {}
             Word::Left => {
                 let left = self.heard.remove(&note.node);
-                self.offer_changes +=
-                    u64::from(left.is_some_and(|heard| heard.says.offer.is_some()));
+                self.offer_changes += u64::from(left.is_some_and(|heard| heard.offer().is_some()));
                 self.lost.remove(&note.node);
             }
-            Word::Wait(_) | Word::Applied(_) => {}
+            Word::Wait(_) | Word::Applied { .. } => {}
         }
     }
 
     /// Takes the names in the bucket, or `None` if it could not be read. Leases that are known
-    /// already are not renewed by it.
+    /// already are not renewed by it, and neither are those that have ended: the bucket keeps them
+    /// for [`limits::LEASE_LONGEST`].
     pub fn on_read(&mut self, now: Time, names: Option<Vec<String>>) {
         let Some(names) = names else {
             self.next_read = self.next_read.min(now + limits::RENEW);
@@ -178,9 +205,10 @@ impl Members {
         };
         self.is_read = true;
         for name in names {
-            if name != self.node && !self.heard.contains_key(&name) {
+            let is_known = self.heard.contains_key(&name) || self.lost.contains_key(&name);
+            if name != self.node && !is_known {
                 // Its next renewal says what it offers.
-                self.hear(now, &name, Lease::default());
+                self.hear(now, &name, None);
             }
         }
     }
@@ -191,13 +219,36 @@ impl Members {
             return;
         }
         if self.next_renewal <= now {
-            self.next_renewal = now + limits::RENEW;
+            self.next_renewal = now + self.plan_renewal();
             out.push(Action::Say(self.note(Word::Lease(self.says.clone()))));
         }
         if self.next_read <= now {
             self.next_read = now + limits::LEASES_AGAIN;
             out.push(Action::ReadLeases);
         }
+    }
+
+    /// Says when the next renewal comes, and returns after what time.
+    fn plan_renewal(&mut self) -> Duration {
+        let many = self.count().div_ceil(limits::RENEW_NODES);
+        let many = u32::try_from(many).unwrap_or(u32::MAX);
+        let renewal = limits::RENEW.saturating_mul(many);
+        let renewal = renewal.min(limits::RENEW_LONGEST);
+        let [before, _] = self.renewals;
+        self.renewals = [renewal, before];
+        let is_usual = renewal == limits::RENEW;
+        self.says.renewal_seconds = (!is_usual).then_some(renewal.as_secs());
+        if renewal == before {
+            renewal
+        } else {
+            // All nodes learn at once that the fleet has grown.
+            limits::RENEW + self.spread(renewal)
+        }
+    }
+
+    /// Returns a pause of the node's own, so that the nodes of a large fleet do not speak at once.
+    fn spread(&self, renewal: Duration) -> Duration {
+        renewal.saturating_sub(limits::RENEW).mul_f64(self.phase)
     }
 
     /// Returns the time of the next [`Members::on_timeout`], if any.
@@ -223,6 +274,15 @@ impl Members {
         1 + self.heard.len()
     }
 
+    /// Returns how many beats a node of this fleet publishes in each `max_lag`.
+    pub fn beats(&self) -> u32 {
+        if self.count() > limits::RENEW_NODES {
+            limits::BEATS_OF_MANY
+        } else {
+            limits::BEATS
+        }
+    }
+
     /// Returns the names of the nodes whose lease ended without a word, within
     /// [`limits::LOST_KEEP`].
     pub fn lost(&self) -> impl Iterator<Item = &str> {
@@ -238,8 +298,9 @@ impl Members {
     /// the node has heard its own renewals for a whole lease, and still does. The bucket alone may
     /// be empty: it is in the memory of the servers.
     pub fn is_complete(&self, now: Time) -> bool {
+        let lease = self.renewals[0] * limits::RENEWALS;
         let hears = self.own.is_some_and(|(first, last)| {
-            last.since(first) >= limits::LEASE && now.since(last) <= limits::RENEW_GAP
+            last.since(first) >= lease && now.since(last) <= self.longest_gap()
         });
         self.connected && self.is_read && hears
     }
@@ -250,13 +311,16 @@ impl Members {
             node: self.node.clone(),
             says: self.says.clone(),
             renewed: None,
-            are_two: self.voices.are_two(now),
+            are_two: self.voices.are_two(now, &self.says),
         };
-        let others = self.heard.iter().map(move |(node, heard)| Member {
-            node: node.clone(),
-            says: heard.says.clone(),
-            renewed: Some(heard.renewed),
-            are_two: heard.voices.are_two(now),
+        let others = self.heard.iter().map(move |(node, heard)| {
+            let says = heard.says.clone().unwrap_or_default();
+            Member {
+                node: node.clone(),
+                are_two: heard.voices.are_two(now, &says),
+                says,
+                renewed: Some(heard.renewed),
+            }
         });
         std::iter::once(own).chain(others)
     }
@@ -269,7 +333,7 @@ impl Members {
     /// Returns the nodes that share their responses with this one.
     pub fn owners(&self) -> Owners {
         let offers = self.heard.iter();
-        let offers = offers.filter_map(|(node, heard)| Some((&**node, heard.says.offer.as_ref()?)));
+        let offers = offers.filter_map(|(node, heard)| Some((&**node, heard.offer()?)));
         Owners::new(&self.node, self.says.offer.as_ref(), offers)
     }
 
@@ -288,36 +352,50 @@ impl Members {
         }
     }
 
-    fn hear(&mut self, now: Time, name: &str, says: Lease) {
+    /// A node that has not heard its own renewal for longer does not know which renewals of others
+    /// it has missed.
+    fn longest_gap(&self) -> Duration {
+        let [now, before] = self.renewals;
+        now.max(before) * 2
+    }
+
+    fn hear(&mut self, now: Time, name: &str, says: Option<Lease>) {
         let known = self.heard.get(name);
-        if is_name(name) && (known.is_some() || self.heard.len() < limits::MEMBERS) {
-            let before = known.and_then(|heard| heard.says.offer.as_ref());
-            self.offer_changes += u64::from(before != says.offer.as_ref());
-            self.lost.remove(name);
-            let heard = self.heard.entry(name.to_owned()).or_insert_with(|| Heard {
-                renewed: now,
-                says: Lease::default(),
-                voices: Voices::default(),
-            });
-            heard.voices.hear(now, &says);
-            (heard.renewed, heard.says) = (now, says);
+        if !is_name(name) || known.is_none() && self.heard.len() >= limits::MEMBERS {
+            return;
         }
+        let before = known.and_then(Heard::offer);
+        let offers = says.as_ref().and_then(|says| says.offer.as_ref());
+        self.offer_changes += u64::from(before != offers);
+        self.lost.remove(name);
+        let heard = self.heard.entry(name.to_owned()).or_insert_with(|| Heard {
+            renewed: now,
+            says: None,
+            voices: Voices::default(),
+        });
+        if let Some(says) = &says {
+            heard.voices.hear(now, says);
+        }
+        (heard.renewed, heard.says) = (now, says);
     }
 
     /// Ends the leases that were not renewed while the node heard its own renewals.
     fn hear_own(&mut self, now: Time) {
         let (mut first, last) = self.own.unwrap_or((now, now));
-        if now.since(last) > limits::RENEW_GAP {
-            // Nodes may have come that it did not hear.
+        let heard_before = std::mem::replace(&mut self.hears, true);
+        if !heard_before || now.since(last) > self.longest_gap() {
+            // Others may have spoken that it did not hear.
             first = now;
             for heard in self.heard.values_mut() {
                 heard.renewed = now;
             }
         }
         self.own = Some((first, now));
-        let has_ended = |_: &String, heard: &mut Heard| now.since(heard.renewed) > limits::LEASE;
+        let usual = self.renewals[0] * limits::RENEWALS;
+        let has_ended =
+            |_: &String, heard: &mut Heard| now.since(heard.renewed) > heard.lasts(usual);
         for (name, heard) in self.heard.extract_if(.., has_ended) {
-            self.offer_changes += u64::from(heard.says.offer.is_some());
+            self.offer_changes += u64::from(heard.offer().is_some());
             self.lost.insert(name, now);
         }
         self.lost

@@ -5,16 +5,19 @@
 //! | `$KV.larder_FLEET_members.NODE` | `{"v":1}` | the node is there, for [`limits::LEASE`] |
 //! | the same | `{"v":1,"instance":"…","state":"following",…}` | it also tells its [`Standing`] |
 //! | the same | `{"v":1,"peer":"10.0.0.1:7443","capacity":1073741824,"zone":"fra"}` | it also answers other nodes |
+//! | the same | `{"v":1,"renew":20}` | its next renewal comes within 20 s: a large fleet |
 //! | the same, with `KV-Operation: DEL` | | the node has stopped |
 //! | `larder.FLEET.wait.NODE` | `{"v":1,"log":"…","position":66,"id":"…"}` | it waits until all have that |
-//! | `larder.FLEET.applied.NODE` | the same | it has applied that, and all before |
+//! | `larder.FLEET.applied.NODE.OTHER` | the same | it has applied that, and all before; `OTHER` waits for it |
 //!
-//! The subject has the name of the node that speaks, so that the servers can forbid others to.
+//! The subject has the name of the node that speaks, so that the servers can forbid others to. Only
+//! the node that waits hears the answers of all others.
 
 use crate::limits;
 use crate::message::is_name;
 use crate::peers::PeerOffer;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::time::Duration;
 
 /// The header of a key-value bucket that says what a message without a value does.
 pub const OPERATION: &str = "KV-Operation";
@@ -56,7 +59,12 @@ pub enum Word {
     /// The node waits until all nodes have applied this.
     Wait(Position),
     /// The node has applied this, and all before.
-    Applied(Position),
+    Applied {
+        /// What it has applied.
+        position: Position,
+        /// The node that waits for it.
+        to: String,
+    },
 }
 
 /// What a node says of itself while it is there.
@@ -68,6 +76,35 @@ pub struct Lease {
     /// How it stands; nodes of earlier versions do not tell.
     #[serde(flatten)]
     pub standing: Option<Standing>,
+    /// Seconds up to the next renewal at the latest, if they are more than [`limits::RENEW`].
+    #[serde(
+        rename = "renew",
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "read_renewal"
+    )]
+    pub renewal_seconds: Option<u64>,
+}
+
+impl Lease {
+    /// Returns the time up to the next renewal at the latest.
+    pub fn renewal(&self) -> Duration {
+        let said = self.renewal_seconds.map(Duration::from_secs);
+        said.map_or(limits::RENEW, |said| {
+            said.clamp(limits::RENEW, limits::RENEW_LONGEST)
+        })
+    }
+
+    /// Returns how long the lease lasts.
+    pub fn lasts(&self) -> Duration {
+        self.renewal() * limits::RENEWALS
+    }
+}
+
+/// What is no number of seconds does not make the rest of a lease unreadable.
+fn read_renewal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let said = serde_json::Value::deserialize(deserializer)?;
+    Ok(said.as_u64())
 }
 
 /// How a node follows the log, for the operator of the fleet.
@@ -118,19 +155,19 @@ impl Note {
     /// Returns the subject to publish to.
     pub fn subject(&self, fleet: &str) -> String {
         let node = &self.node;
-        match self.word {
+        match &self.word {
             Word::Lease(_) | Word::Left => format!("$KV.{}.{node}", members_bucket(fleet)),
             Word::Wait(_) => format!("larder.{fleet}.wait.{node}"),
-            Word::Applied(_) => format!("larder.{fleet}.applied.{node}"),
+            Word::Applied { to, .. } => format!("larder.{fleet}.applied.{node}.{to}"),
         }
     }
 
-    /// Returns the subjects to subscribe to.
-    pub fn subjects(fleet: &str) -> [String; 3] {
+    /// Returns the subjects that a node of this name subscribes to.
+    pub fn subjects(fleet: &str, node: &str) -> [String; 3] {
         [
             format!("$KV.{}.*", members_bucket(fleet)),
             format!("larder.{fleet}.wait.*"),
-            format!("larder.{fleet}.applied.*"),
+            format!("larder.{fleet}.applied.*.{node}"),
         ]
     }
 
@@ -139,7 +176,7 @@ impl Note {
         let (position, lease) = match &self.word {
             Word::Left => return Vec::new(),
             Word::Lease(lease) => (None, lease.clone()),
-            Word::Wait(position) | Word::Applied(position) => {
+            Word::Wait(position) | Word::Applied { position, .. } => {
                 (Some(position.clone()), Lease::default())
             }
         };
@@ -163,23 +200,29 @@ impl Note {
         if payload.len() > limits::NOTE_BYTES {
             return None;
         }
-        let (kind, node) = subject.rsplit_once('.').filter(|(_, node)| is_name(node))?;
-        let word = if kind.strip_prefix("$KV.") == Some(&members_bucket(fleet)) {
-            match operation {
+        let of_bucket = subject
+            .strip_prefix("$KV.")
+            .and_then(|rest| rest.strip_prefix(&*members_bucket(fleet)));
+        let (node, word) = if let Some(node) = of_bucket.and_then(|rest| rest.strip_prefix('.')) {
+            let word = match operation {
                 // Another version may say more about itself: its lease counts all the same.
                 None => Word::Lease(read_lease(payload)),
                 Some(_) => Word::Left,
-            }
+            };
+            (node, word)
         } else {
-            let kind = kind.strip_prefix("larder.")?.strip_prefix(fleet)?;
+            let rest = subject.strip_prefix("larder.")?.strip_prefix(fleet)?;
             let read: Payload = serde_json::from_slice(payload).ok()?;
             let position = read.position.filter(|_| read.v == VERSION)?;
-            match kind {
-                ".wait" => Word::Wait(position),
-                ".applied" => Word::Applied(position),
-                _ => return None,
+            if let Some(node) = rest.strip_prefix(".wait.") {
+                (node, Word::Wait(position))
+            } else {
+                let (node, to) = rest.strip_prefix(".applied.")?.split_once('.')?;
+                let to = Some(to).filter(|to| is_name(to))?.to_owned();
+                (node, Word::Applied { position, to })
             }
         };
+        let node = Some(node).filter(|node| is_name(node))?;
         Some(Note {
             node: node.to_owned(),
             word,
@@ -196,5 +239,6 @@ fn read_lease(payload: &[u8]) -> Lease {
     Lease {
         offer: lease.offer.filter(PeerOffer::is_valid),
         standing: lease.standing.filter(Standing::is_valid),
+        renewal_seconds: lease.renewal_seconds,
     }
 }

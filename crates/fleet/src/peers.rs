@@ -49,6 +49,7 @@ pub struct Peer {
 #[derive(Debug, Default)]
 pub struct Owners {
     own: Option<Scored>,
+    /// Those of one weight are neighbours.
     others: Vec<(Scored, Peer)>,
 }
 
@@ -67,12 +68,32 @@ impl Scored {
         }
     }
 
+    /// Returns 53 bits of the object and the node, which are uniform.
+    fn bits(&self, key: u64) -> u64 {
+        mix(key ^ self.seed) >> 11
+    }
+
     /// Returns `-weight / ln u`, where `u` is uniform in (0, 1): the highest score is that of a
     /// node with the probability of its share in the weights.
-    fn score(&self, key: u64) -> f64 {
-        let uniform = ((mix(key ^ self.seed) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
+    fn score(&self, bits: u64) -> f64 {
+        let uniform = (bits as f64 + 0.5) / (1_u64 << 53) as f64;
         -self.weight / uniform.ln()
     }
+}
+
+/// Returns the nodes of one weight that come first for an object, with their bits. Among them, the
+/// order of the bits is that of the scores, so most nodes need no logarithm.
+fn first_of<'a>(same: &'a [(Scored, Peer)], key: u64) -> Vec<(u64, &'a (Scored, Peer))> {
+    let mut first: Vec<(u64, &(Scored, Peer))> = Vec::with_capacity(limits::ASKED + 1);
+    for node in same {
+        let bits = node.0.bits(key);
+        if first.len() < limits::ASKED || first[limits::ASKED - 1].0 < bits {
+            let place = first.partition_point(|(other, _)| *other >= bits);
+            first.insert(place, (bits, node));
+            first.truncate(limits::ASKED);
+        }
+    }
+    first
 }
 
 impl Owners {
@@ -94,9 +115,11 @@ impl Owners {
             };
             (Scored::new(node, other), peer)
         });
+        let mut others: Vec<(Scored, Peer)> = others.collect();
+        others.sort_by(|(one, _), (other, _)| one.weight.total_cmp(&other.weight));
         Owners {
             own: Some(Scored::new(own, offer)),
-            others: others.collect(),
+            others,
         }
     }
 
@@ -111,10 +134,13 @@ impl Owners {
         let Some(own) = &self.own else {
             return Vec::new();
         };
-        let own = own.score(key);
+        let own = own.score(own.bits(key));
         let mut first: Vec<(f64, &Peer)> = Vec::with_capacity(limits::ASKED + 1);
-        for (scored, peer) in &self.others {
-            let score = scored.score(key);
+        let by_weight = self
+            .others
+            .chunk_by(|(one, _), (other, _)| one.weight == other.weight);
+        for (bits, (scored, peer)) in by_weight.flat_map(|same| first_of(same, key)) {
+            let score = scored.score(bits);
             if score < own {
                 continue;
             }
@@ -135,8 +161,12 @@ pub fn by_ownership<'a>(
     nodes: impl Iterator<Item = (&'a str, &'a PeerOffer)>,
     key: u64,
 ) -> Vec<&'a str> {
-    let scored = nodes.map(|(node, offer)| (Scored::new(node, offer).score(key), node));
-    let mut scored: Vec<(f64, &str)> = scored.collect();
+    let mut scored: Vec<(f64, &str)> = nodes
+        .map(|(node, offer)| {
+            let scored = Scored::new(node, offer);
+            (scored.score(scored.bits(key)), node)
+        })
+        .collect();
     scored.sort_by(|(one, _), (other, _)| other.total_cmp(one));
     scored.into_iter().map(|(_, node)| node).collect()
 }
@@ -159,7 +189,7 @@ pub fn owner_key(url: &str) -> u64 {
 }
 
 /// The nodes agree on it, so it has no secret.
-fn hash(text: &str) -> u64 {
+pub(crate) fn hash(text: &str) -> u64 {
     let mut hasher = SipHasher13::new();
     hasher.write(text.as_bytes());
     hasher.finish()

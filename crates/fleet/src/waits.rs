@@ -96,7 +96,10 @@ impl Waits {
                     self.awaited.insert(note.node, (asked, until));
                 }
             }
-            Word::Applied(applied) => {
+            Word::Applied { to, .. } if to != self.node => {}
+            Word::Applied {
+                position: applied, ..
+            } => {
                 let mut waits = self.waits.values();
                 let is_asked = waits.any(|wait| wait.position == applied);
                 let known = self.reported.get(&note.node);
@@ -136,28 +139,30 @@ impl Waits {
         }
     }
 
-    /// Answers other nodes, each entry once.
+    /// Answers other nodes.
     fn answer<'a>(&mut self, now: Time, id_of: impl Fn(u64) -> Option<&'a Id>, out: &mut Outbox) {
         let Some((log, reached)) = &self.position else {
             return;
         };
-        let mut said: Vec<Position> = Vec::new();
+        let mut said: Vec<Word> = Vec::new();
         // What is reached under another id is forgotten: the node asks again.
-        self.awaited.retain(|_, (asked, _)| {
+        self.awaited.retain(|to, (asked, _)| {
             if asked.log != *log || asked.sequence > *reached || said.len() >= limits::ANSWERS {
                 return asked.log == *log;
             }
-            let has_it = id_of(asked.sequence).is_some_and(|id| **id == *asked.id);
-            if has_it && !said.contains(asked) {
-                said.push(asked.clone());
+            if id_of(asked.sequence).is_some_and(|id| **id == *asked.id) {
+                said.push(Word::Applied {
+                    position: asked.clone(),
+                    to: to.clone(),
+                });
             }
             false
         });
         if !said.is_empty() {
             self.answered_at = Some(now);
         }
-        for position in said {
-            out.push(Action::Say(self.note(Word::Applied(position))));
+        for word in said {
+            out.push(Action::Say(self.note(word)));
         }
     }
 

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::log_client::{IDENTITY, LogClient, stream_name};
 use async_nats::jetstream::Context;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, Republish, StorageType};
-use larder_fleet::limits::LEASE;
+use larder_fleet::limits::{LEASE, LEASE_LONGEST};
 use larder_fleet::members_bucket;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -113,7 +113,7 @@ async fn make_bucket(context: &Context, fleet: &str, replicas: usize) -> Result<
         subjects: vec![format!("$KV.{bucket}.>")],
         storage: StorageType::Memory,
         num_replicas: replicas,
-        max_age: LEASE,
+        max_age: LEASE_LONGEST,
         max_messages_per_subject: 1,
         // As the tools for such buckets expect it.
         discard: DiscardPolicy::New,

@@ -157,10 +157,10 @@ impl LogClient {
         subscribed.map_err(|error| Error::Server(error.to_string()))
     }
 
-    /// Subscribes to the notes of the nodes.
-    pub(crate) async fn subscribe_notes(&self) -> Result<SelectAll<Subscriber>, Error> {
+    /// Subscribes to the notes for a node of this name.
+    pub(crate) async fn subscribe_notes(&self, node: &str) -> Result<SelectAll<Subscriber>, Error> {
         let mut subscribers = Vec::new();
-        for subject in Note::subjects(&self.fleet) {
+        for subject in Note::subjects(&self.fleet, node) {
             let subscribed = self.client.subscribe(subject).await;
             subscribers.push(subscribed.map_err(|error| Error::Server(error.to_string()))?);
         }

@@ -109,7 +109,7 @@ impl Running {
         let of_follower = FollowerConfig {
             node: config.node.clone(),
             max_lag: config.max_lag,
-            beats: 6,
+            beats: larder_fleet::limits::BEATS,
         };
         // The channel of the loop is made when it runs.
         let (done, _) = mpsc::unbounded_channel();
@@ -437,6 +437,7 @@ impl Running {
             // Other nodes learn what this one has executed.
             self.waits.set_position(self.follower.position());
             let now = clock::now();
+            self.follower.set_beats(self.members.beats());
             self.members.set_standing(now, self.standing(now));
             self.members.on_timeout(now, &mut self.out);
             let follower = &self.follower;
@@ -808,7 +809,7 @@ async fn connect(
 ) {
     loop {
         match LogClient::connect(&config, true, events.clone()).await {
-            Ok(client) => match subscribe(client).await {
+            Ok(client) => match subscribe(client, &config.node).await {
                 Ok(connected) => {
                     let _ = done.send(Done::Connected(Box::new(connected)));
                     return;
@@ -821,8 +822,9 @@ async fn connect(
     }
 }
 
-async fn subscribe(client: LogClient) -> Result<Connected, Error> {
-    let (entries, notes) = (client.subscribe().await?, client.subscribe_notes().await?);
+async fn subscribe(client: LogClient, node: &str) -> Result<Connected, Error> {
+    let entries = client.subscribe().await?;
+    let notes = client.subscribe_notes(node).await?;
     Ok(Connected {
         client,
         entries,

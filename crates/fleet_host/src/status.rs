@@ -134,7 +134,9 @@ impl Figures {
 /// Returns a node of the fleet for the page. Texts of other nodes may be anything that a member of
 /// the fleet has said.
 fn page_of(member: &Member, now: Time) -> Value {
-    let Lease { offer, standing } = &member.says;
+    let Lease {
+        offer, standing, ..
+    } = &member.says;
     let renewed = member.renewed.map(|renewed| now.since(renewed));
     let offer = offer.as_ref();
     let standing = standing.as_ref();

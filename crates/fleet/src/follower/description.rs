@@ -10,7 +10,7 @@ pub struct FollowerConfig {
     pub node: String,
     /// How long after its acknowledgement a purge may be unknown to the node. At least one second.
     pub max_lag: Duration,
-    /// Beats in each `max_lag`: 6, or 3 for a fleet of more than 100 nodes.
+    /// Beats in each `max_lag`: [`crate::limits::BEATS`] to begin with.
     pub beats: u32,
 }
 

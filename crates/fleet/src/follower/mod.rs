@@ -132,6 +132,11 @@ impl Follower {
         self.applied_id = Some(kept.id);
     }
 
+    /// Sets the beats in each `max_lag`: fewer in a large fleet, as all nodes read them.
+    pub fn set_beats(&mut self, beats: u32) {
+        self.config.beats = beats;
+    }
+
     /// Returns the time up to and including which the node may serve stored responses without
     /// validation. `None`: it may not. A lookup compares it with its own time, so that a node that
     /// was stopped does not serve.

@@ -5,7 +5,7 @@
 //! Nodes crash, leave, stop for a while, are cut off, and come back without their memory. The log
 //! loses its last entries, and other ones get their positions; nodes notice it some time later.
 
-use larder_fleet::limits::{LEASE, NOTE_INTERVAL, RENEW, RENEW_GAP, WAIT};
+use larder_fleet::limits::{LEASE, NOTE_INTERVAL, RENEW, WAIT};
 use larder_fleet::{
     Action, Id, Lease, Members, Note, Outbox, Position, WaitKey, Waited, Waits, Word,
 };
@@ -55,6 +55,11 @@ struct World {
 fn position(sequence: u64) -> Position {
     let (log, id) = ("log".to_owned(), format!("id-{sequence}"));
     Position { log, sequence, id }
+}
+
+fn applied(to: &str, position: Position) -> Word {
+    let to = to.to_owned();
+    Word::Applied { position, to }
 }
 
 impl Node {
@@ -251,7 +256,7 @@ impl World {
     fn say(&mut self, index: usize, note: Note) {
         let now = self.now;
         let node = &mut self.nodes[index];
-        if let Word::Applied(said) = &note.word {
+        if let Word::Applied { position: said, .. } = &note.word {
             let has = node.history.get(said.sequence as usize - 1);
             assert_eq!(has.map(|id| &**id), Some(said.id.as_str()), "it has that");
             let last = node.said_applied.replace(now);
@@ -445,9 +450,129 @@ fn a_list_is_empty_while_the_servers_are_away() {
     assert_eq!(names(&members), ["a", "b"]);
     assert_eq!(members.lost().count(), 0);
     // A gap of the own renewals is not the others' death.
-    now += LEASE + RENEW_GAP;
+    now += LEASE + 2 * RENEW;
     members.on_note(now, &lease("a"));
     assert_eq!(names(&members), ["a", "b"]);
+}
+
+/// The renewals that a node publishes within a minute, with its own ones heard.
+fn renewals_of_a_minute(members: &mut Members, begun: Time) -> Vec<Lease> {
+    let (mut out, mut now, mut said) = (Outbox::new(), begun, Vec::new());
+    while now.since(begun) < Duration::from_secs(60) {
+        members.on_timeout(now, &mut out);
+        for action in out.drain() {
+            if let Action::Say(note) = action {
+                members.on_note(now, &note);
+                let Word::Lease(says) = note.word else {
+                    panic!("{note:?}");
+                };
+                said.push(says);
+            }
+        }
+        now = members.next_timeout().expect("it is connected").max(now);
+    }
+    said
+}
+
+/// Failure: each of 1,000 nodes renews its lease every two seconds. All nodes hear it, so the
+/// servers send 500,000 messages a second when nothing happens.
+#[test]
+fn many_nodes_renew_as_often_as_few() {
+    let begun = Time::from_secs(50);
+    for (nodes, longest, renew) in [(100, 31, None), (1_000, 4, Some(20)), (4_000, 4, Some(20))] {
+        let mut members = Members::new("node-0", None);
+        members.on_connected(begun, &mut Outbox::new());
+        let names = (0..nodes).map(|number| format!("node-{number}"));
+        members.on_read(begun, Some(names.collect()));
+        let said = renewals_of_a_minute(&mut members, begun);
+        assert!(said.len() <= longest, "{nodes} nodes: {}", said.len());
+        let last = said.last().expect("it renews its lease");
+        assert_eq!(last.renewal_seconds, renew, "{nodes} nodes");
+        assert_eq!(members.beats(), if nodes > 100 { 3 } else { 6 });
+    }
+}
+
+/// Failure: a node of a large fleet counts as lost between two of its renewals, or for ever as
+/// there; or the bucket brings back one that is lost.
+#[test]
+fn a_rare_renewal_counts_as_lost() {
+    let begun = Time::from_secs(50);
+    let (mut members, mut now) = (Members::new("a", None), begun);
+    members.on_connected(now, &mut Outbox::new());
+    members.on_note(now, &lease("a"));
+    let says = |renewal_seconds| Note {
+        node: "b".to_owned(),
+        word: Word::Lease(Lease {
+            renewal_seconds,
+            ..Lease::default()
+        }),
+    };
+    // An hour is no promise of this version: a lease lasts a minute at most.
+    for (renewal, lasts) in [(Some(20), 60), (Some(3_600), 60), (Some(0), 6), (None, 6)] {
+        members.on_note(now, &says(renewal));
+        let heard = now;
+        while members.is_live("b") {
+            now += RENEW;
+            members.on_note(now, &lease("a"));
+            members.on_read(now, Some(vec!["b".to_owned()]));
+            assert!(now.since(heard) <= Duration::from_secs(62), "{renewal:?}");
+        }
+        let lasted = now.since(heard).as_secs();
+        assert!(
+            (lasts..=lasts + 2).contains(&lasted),
+            "{renewal:?}: {lasted} s"
+        );
+        assert_eq!(members.lost().collect::<Vec<_>>(), ["b"]);
+    }
+    // What is no number does not make the rest unreadable.
+    for (text, seconds) in [
+        ("20", Some(20)),
+        ("\"soon\"", None),
+        ("-1", None),
+        ("1e9", None),
+    ] {
+        let payload =
+            format!("{{\"v\":1,\"renew\":{text},\"peer\":\"10.0.0.1:7443\",\"capacity\":1}}");
+        let read = Note::decode("cdn", "$KV.larder_cdn_members.b", None, payload.as_bytes());
+        let Some(Note {
+            word: Word::Lease(says),
+            ..
+        }) = read
+        else {
+            panic!("{text}: {read:?}");
+        };
+        assert_eq!(
+            (says.renewal_seconds, says.offer.is_some()),
+            (seconds, true),
+            "{text}"
+        );
+    }
+}
+
+/// Failure: a node connects again just before and just after the renewals of another one, and takes
+/// it for lost.
+#[test]
+fn a_renewal_that_could_not_be_heard_counts_as_missing() {
+    let (mut members, mut out) = (Members::new("a", None), Outbox::new());
+    let mut now = Time::from_secs(50);
+    members.on_connected(now, &mut out);
+    members.on_note(now, &lease("a"));
+    members.on_note(now, &lease("b"));
+    for _ in 0..10 {
+        now += RENEW - Duration::from_millis(100);
+        members.on_disconnected();
+        // The other one renews its lease now.
+        now += Duration::from_millis(200);
+        members.on_connected(now, &mut out);
+        members.on_note(now, &lease("a"));
+        assert_eq!(names(&members), ["a", "b"]);
+    }
+    // It ends as before when the connection stays.
+    for _ in 0..4 {
+        now += RENEW;
+        members.on_note(now, &lease("a"));
+    }
+    assert_eq!(names(&members), ["a"]);
 }
 
 /// A node that has applied entries of a log.
@@ -540,13 +665,15 @@ fn a_node_that_knows_nobody_counts_as_all() {
         ..position(7)
     };
     for of in [position(6), other_log, other_entry] {
-        asker.note("b", Word::Applied(of));
+        asker.note("b", applied("a", of));
         assert!(!asker.actions().iter().any(is_outcome));
     }
     // Not a node either.
-    asker.note("z", Word::Applied(position(7)));
+    asker.note("z", applied("a", position(7)));
+    // Not what another one waits for.
+    asker.note("b", applied("c", position(7)));
     assert!(!asker.actions().iter().any(is_outcome));
-    asker.note("b", Word::Applied(position(7)));
+    asker.note("b", applied("a", position(7)));
     let waited = waited(Some(2), 2, &[]);
     assert_eq!(asker.actions(), [Action::Waited { key, waited }]);
 }
@@ -569,7 +696,7 @@ fn a_purge_that_is_lost_counts_as_executed() {
         asker.members.on_read(asker.now, Some(Vec::new()));
         asker.pass(LEASE * 2, &["a", "b"]);
         let key = asker.waits.wait(asker.now, position(8));
-        asker.note("b", Word::Applied(position(8)));
+        asker.note("b", applied("a", position(8)));
         asker.waits.set_position(log);
         let waited = waited(None, 1, &["a"]);
         assert_eq!(asker.actions(), [Action::Waited { key, waited }]);
@@ -592,8 +719,11 @@ fn a_node_answers_what_it_does_not_have() {
     }
     asker.note("c", Word::Wait(position(5)));
     asker.note("d", Word::Wait(position(5)));
-    let (node, word) = ("a".to_owned(), Word::Applied(position(5)));
-    assert_eq!(asker.actions(), [Action::Say(Note { node, word })]);
+    let answers = ["c", "d"].map(|to| {
+        let (node, word) = ("a".to_owned(), applied(to, position(5)));
+        Action::Say(Note { node, word })
+    });
+    assert_eq!(asker.actions(), answers);
     assert_eq!(asker.actions(), []);
 }
 
@@ -605,7 +735,7 @@ fn a_foreign_note_is_read() {
         Word::Lease(Lease::default()),
         Word::Left,
         Word::Wait(position(5)),
-        Word::Applied(position(u64::MAX)),
+        applied("n-2", position(u64::MAX)),
     ] {
         let operation = (word == Word::Left).then_some("DEL");
         let node = node.clone();
@@ -631,6 +761,14 @@ fn a_foreign_note_is_read() {
         ),
         (
             "larder.cdn.wait",
+            "{\"v\":1,\"log\":\"a\",\"position\":1,\"id\":\"b\"}",
+        ),
+        (
+            "larder.cdn.applied.n-1",
+            "{\"v\":1,\"log\":\"a\",\"position\":1,\"id\":\"b\"}",
+        ),
+        (
+            "larder.cdn.applied.n-1.n-2.n-3",
             "{\"v\":1,\"log\":\"a\",\"position\":1,\"id\":\"b\"}",
         ),
         (

@@ -1,7 +1,8 @@
 //! Failure: nodes do not agree which of them owns an object, or one owns too many.
 
 use larder_fleet::{
-    Action, Lease, Members, Note, Outbox, Owners, PeerOffer, Standing, Word, owner_key,
+    Action, Lease, Members, Note, Outbox, Owners, PeerOffer, Standing, Word, by_ownership,
+    owner_key,
 };
 use larder_units::Time;
 use std::collections::HashMap;
@@ -9,7 +10,9 @@ use std::time::Duration;
 
 fn offer(number: usize, capacity: u64, zone: &str) -> PeerOffer {
     PeerOffer {
-        address: format!("10.0.0.{number}:7443").parse().unwrap(),
+        address: format!("10.0.{}.{}:7443", number / 256, number % 256)
+            .parse()
+            .unwrap(),
         capacity,
         zone: zone.to_owned(),
     }
@@ -68,6 +71,26 @@ fn nodes_disagree_about_an_owner() {
     }
 }
 
+/// Failure: the nodes that are asked are not the first of the whole order, among many nodes of few
+/// or many different capacities.
+#[test]
+fn a_node_that_is_asked_is_not_the_first() {
+    for kinds in [1, 3, 300] {
+        let capacities: Vec<u64> = (0..300).map(|number| (1 + number % kinds) << 30).collect();
+        let nodes = nodes(&capacities);
+        let list = seen_by(0, &nodes);
+        for key in keys().take(2_000) {
+            let of_all = nodes.iter().map(|(name, offer)| (&**name, offer));
+            let mut expected = by_ownership(of_all, key);
+            let own = expected.iter().position(|name| *name == "n0");
+            expected.truncate(own.expect("it is one of them").min(2));
+            let asked = list.of(key);
+            let asked: Vec<&str> = asked.iter().map(|peer| &*peer.node).collect();
+            assert_eq!(asked, expected, "{kinds} kinds");
+        }
+    }
+}
+
 /// Failure: a node that leaves moves objects of others, or its own go to others than the successor
 /// that was asked before.
 #[test]
@@ -106,7 +129,11 @@ fn another_version_has_other_owners() {
 
 fn offering(offer: Option<PeerOffer>) -> Word {
     let standing = None;
-    Word::Lease(Lease { offer, standing })
+    Word::Lease(Lease {
+        offer,
+        standing,
+        renewal_seconds: None,
+    })
 }
 
 /// Failure: a node asks one of another zone, one that offers nothing, or itself.
@@ -233,6 +260,7 @@ fn two_nodes_of_one_name_count_as_one() {
             word: Word::Lease(Lease {
                 offer: None,
                 standing: standing(instance),
+                renewal_seconds: None,
             }),
         };
         let mut now = start;
@@ -269,6 +297,7 @@ fn another_node_of_the_name_is_the_own_voice() {
         let word = Word::Lease(Lease {
             offer: None,
             standing: standing("2"),
+            renewal_seconds: None,
         });
         members.on_note(
             now,
@@ -297,6 +326,7 @@ fn a_lease_tells_anything() {
     let told = Word::Lease(Lease {
         offer: None,
         standing: standing("1"),
+        renewal_seconds: None,
     });
     assert_eq!(read(&text("0.1.0")), Some(told));
     let silent = Some(Word::Lease(Lease::default()));
