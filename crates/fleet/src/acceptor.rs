@@ -123,6 +123,8 @@ pub struct Acceptor {
     /// Entries in [`Stage::Published`].
     published: usize,
     connected: bool,
+    /// Whether the log may have lost entries, as far as the follower knows.
+    is_in_doubt: bool,
     /// The times of `due` and `answer_by`.
     times: BTreeSet<(Time, JournalKey)>,
     counters: AcceptorCounters,
@@ -141,6 +143,7 @@ impl Acceptor {
             ready: VecDeque::new(),
             published: 0,
             connected: false,
+            is_in_doubt: true,
             times: BTreeSet::new(),
             counters: AcceptorCounters::default(),
         }
@@ -330,6 +333,13 @@ impl Acceptor {
         self.connected = false;
     }
 
+    /// Sets whether the log may have lost entries ([`crate::Follower::doubts_log`]). Nothing leaves
+    /// the outbox meanwhile: it may have to be published again. The host calls it before
+    /// [`Acceptor::on_timeout`].
+    pub fn set_in_doubt(&mut self, is_in_doubt: bool) {
+        self.is_in_doubt = is_in_doubt;
+    }
+
     /// Publishes all purges of the outbox again, under new ids: the servers may know the ids of
     /// entries that they have lost, and would drop a repetition. The host calls it after each
     /// [`Action::MakeStale`]; it does nothing if the log has lost nothing
@@ -394,6 +404,10 @@ impl Acceptor {
                         self.times.insert((now + self.config.keep, key));
                     }
                     Stage::Acknowledged { .. } if !self.connected => {}
+                    Stage::Acknowledged { .. } if self.is_in_doubt => {
+                        entry.due = Some(now + limits::REPEAT);
+                        self.times.insert((now + limits::REPEAT, key));
+                    }
                     Stage::Acknowledged { .. } => {
                         self.remove(key);
                         out.push(Action::Journal(JournalAction::Remove { key }));

@@ -38,7 +38,8 @@
 //!   responses do. It may keep an older [`Kept`], but not a newer one.
 //! * It passes the result of [`Acceptor::on_journal_read`] to [`Follower::on_started`].
 //! * `Action::Journal` is durable before [`Acceptor::on_journaled`].
-//! * After each `Action::MakeStale`, it calls [`Acceptor::publish_again`].
+//! * After each `Action::MakeStale`, it calls [`Acceptor::publish_again`], and before each
+//!   [`Acceptor::on_timeout`] it says whether the follower doubts the log.
 //! * It calls [`Waits::set_position`] after it has carried out all actions, and only then
 //!   [`Waits::on_timeout`].
 //! * Its clock counts while the machine is suspended.

@@ -237,6 +237,7 @@ impl Running {
     fn on_timeout(&mut self) {
         let now = clock::now();
         self.follower.on_timeout(now, &mut self.out);
+        self.acceptor.set_in_doubt(self.follower.doubts_log());
         self.acceptor.on_timeout(now, &mut self.out);
     }
 

@@ -181,6 +181,12 @@ impl Follower {
         self.begin.is_none().then_some((identity, self.applied))
     }
 
+    /// Returns whether the log may have lost entries that the node has applied: it is compared with
+    /// what the node knows, or the node is about to begin at its end.
+    pub fn doubts_log(&self) -> bool {
+        self.begin.is_some() || !self.checks.is_empty() || !matches!(self.phase, Phase::Reading)
+    }
+
     /// Returns the id of an applied entry, if it is one of the last [`limits::RECENT_IDS`].
     pub fn id_of(&self, sequence: u64) -> Option<&Id> {
         self.recent.get(sequence)

@@ -22,6 +22,7 @@ impl Setup {
     fn new(config: AcceptorConfig) -> Setup {
         let (mut acceptor, mut out) = (Acceptor::new(config, 1), Outbox::new());
         acceptor.on_connected(Time::ZERO, &mut out);
+        acceptor.set_in_doubt(false);
         Setup { acceptor, out }
     }
 
@@ -130,6 +131,37 @@ fn a_purge_leaves_while_nothing_is_noticed() {
     setup.acceptor.on_timeout(at(1400), &mut setup.out);
     assert_eq!(setup.acceptor.len(), 2);
     setup.run(at(1700));
+    assert_eq!(setup.acceptor.len(), 0);
+}
+
+/// Failure: a node finds that the log has lost entries, and a purge leaves its outbox before it can
+/// publish it again: the leader does not answer meanwhile.
+#[test]
+fn a_purge_leaves_while_the_log_is_in_doubt() {
+    let mut setup = Setup::new(AcceptorConfig::default());
+    let key = setup.accept(at(0), "a").unwrap();
+    setup
+        .acceptor
+        .on_journaled(at(0), key, true, &mut setup.out);
+    setup
+        .acceptor
+        .on_acknowledged(at(0), &"a".into(), 7, None, &mut setup.out);
+    setup.acceptor.set_in_doubt(true);
+    setup.run(at(400));
+    assert_eq!(setup.acceptor.len(), 1);
+    setup
+        .acceptor
+        .publish_again(at(400), StaleReason::IdentityChanged, &mut setup.out);
+    let published = setup.published();
+    assert_eq!(published.len(), 1);
+    // Or the log has lost nothing.
+    setup
+        .acceptor
+        .on_acknowledged(at(400), &published[0], 8, None, &mut setup.out);
+    setup.run(at(710));
+    assert_eq!(setup.acceptor.len(), 1);
+    setup.acceptor.set_in_doubt(false);
+    setup.run(at(720));
     assert_eq!(setup.acceptor.len(), 0);
 }
 
