@@ -1,19 +1,17 @@
 //! The consumer: keeps a window of Interests outstanding, or sends at a rate, and measures the
 //! round trips.
 
+use super::interest::{PATIENCE, PreparedInterest};
 use super::process::Usage;
-use super::producer::{NUMBER_BYTES, number};
+use super::producer::number;
 use super::requester::{Names, Requester};
 use crate::connection::broken;
 use crate::failure::Failure;
 use hdrhistogram::Histogram;
 use larder_client::{Client, Received};
-use larder_packet::{InterestBuilder, NackReason, Name};
-use larder_units::{Stream, Time};
+use larder_packet::{NackReason, Name};
+use larder_units::Time;
 use std::time::Duration;
-
-/// InterestLifetime, and the time to wait for an answer.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The least number of names that are requested repeatedly when hits are measured: 8 MB of
 /// segments, which fit into every Content Store.
@@ -85,7 +83,8 @@ pub fn run(
 }
 
 impl Outcome {
-    fn new() -> Result<Self, Failure> {
+    /// Nothing has happened yet.
+    pub fn new() -> Result<Self, Failure> {
         let round_trips_ns = Histogram::new_with_max(LONGEST_NS, DIGITS)
             .map_err(|error| Failure::runtime(error.to_string()))?;
         let took = Duration::ZERO;
@@ -101,6 +100,14 @@ impl Outcome {
         })
     }
 
+    /// Counts Data that answers so many requests.
+    pub fn answered(&mut self, took: Duration, requests: u64, marked: bool) {
+        self.exchanges += requests;
+        self.marks += u64::from(marked);
+        self.round_trips_ns
+            .saturating_record(took.as_nanos() as u64);
+    }
+
     fn forget(&mut self) -> Result<(), Failure> {
         *self = Outcome::new()?;
         Ok(())
@@ -110,11 +117,7 @@ impl Outcome {
 struct Load {
     requester: Requester,
     names: Names,
-    /// An Interest, into which the number and the nonce are written.
-    interest: Vec<u8>,
-    number_at: usize,
-    nonce_at: usize,
-    nonces: Stream,
+    interest: PreparedInterest,
     rate: Option<u32>,
     /// The number of Interests that the rate has allowed, and the start of the count.
     started: Time,
@@ -130,25 +133,10 @@ impl Load {
         } else {
             Names::New
         };
-        let mut name = options.prefix.clone();
-        name.push_generic(&[0; NUMBER_BYTES]);
-        let nonce = 0x6265_6e63_u32;
-        let interest = InterestBuilder::new(name)
-            .nonce(nonce)
-            .lifetime(PATIENCE)
-            .build();
-        let decoded = larder_packet::Interest::decode(&interest)
-            .map_err(|error| Failure::runtime(error.to_string()))?;
-        let number_at = decoded.name_range().end - NUMBER_BYTES;
-        // The name does not extend beyond its end, and the nonce is the first element after it.
-        let nonce_at = decoded.name_range().end + 2;
         Ok(Load {
             requester: Requester::new(options.window, names),
             names,
-            number_at,
-            nonce_at,
-            interest,
-            nonces: client.random_stream("nonces"),
+            interest: PreparedInterest::new(client, &options.prefix)?,
             rate: options.rate,
             started: client.now(),
             asked: 0,
@@ -181,7 +169,7 @@ impl Load {
         let now = client.now();
         self.ask(now, client);
         let next = self.rate.map_or(deadline, |rate| {
-            self.due(self.asked + 1, rate).min(deadline)
+            due(self.started, self.asked + 1, rate).min(deadline)
         });
         client
             .receive(Some(next.min(now + PATIENCE)), |now, received, _| {
@@ -195,26 +183,14 @@ impl Load {
     fn ask(&mut self, now: Time, client: &mut Client) {
         while self
             .rate
-            .is_none_or(|rate| self.due(self.asked + 1, rate) <= now)
+            .is_none_or(|rate| due(self.started, self.asked + 1, rate) <= now)
         {
             let Some(number) = self.requester.ask(now) else {
                 return;
             };
             self.asked += 1;
-            self.interest[self.number_at..self.number_at + NUMBER_BYTES]
-                .copy_from_slice(&number.to_be_bytes());
-            let nonce = (self.nonces.bits() as u32).to_be_bytes();
-            self.interest[self.nonce_at..self.nonce_at + 4].copy_from_slice(&nonce);
-            client
-                .output()
-                .send(None, |out| out.extend_from_slice(&self.interest));
+            self.interest.send(client, number);
         }
-    }
-
-    /// Returns the time at which the rate allows the n-th Interest.
-    fn due(&self, n: u64, rate: u32) -> Time {
-        self.started
-            + Duration::from_nanos((u128::from(n) * 1_000_000_000 / u128::from(rate)) as u64)
     }
 
     fn on_packet(&mut self, now: Time, received: Received<'_>) {
@@ -225,11 +201,7 @@ impl Load {
                 else {
                     return;
                 };
-                self.outcome.exchanges += 1;
-                self.outcome.marks += u64::from(marked);
-                self.outcome
-                    .round_trips_ns
-                    .saturating_record(took.as_nanos() as u64);
+                self.outcome.answered(took, 1, marked);
             }
             Received::Nack { interest, reason } => {
                 let answered =
@@ -241,4 +213,9 @@ impl Load {
             Received::Interest { .. } => {}
         }
     }
+}
+
+/// Returns the time at which the rate, since the start, allows the n-th Interest.
+pub fn due(started: Time, n: u64, rate: u32) -> Time {
+    started + Duration::from_nanos((u128::from(n) * 1_000_000_000 / u128::from(rate)) as u64)
 }

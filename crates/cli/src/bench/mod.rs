@@ -11,28 +11,42 @@
 //! ```
 
 mod consumer;
+mod interest;
 mod process;
 mod producer;
 mod relay;
+mod replayed;
 mod requester;
 
 use crate::connection::broken;
 use crate::failure::Failure;
+use crate::layout::Layout;
 use crate::output::line;
+use crate::replay::progress::Progress;
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
+use consumer::Outcome;
 use indicatif::{ProgressBar, ProgressStyle};
 use larder_client::{Client, Transport};
 use larder_packet::Name;
 use larder_units::{ByteSize, parse_duration};
 use process::{Process, Usage};
-use producer::Producer;
+use producer::{Content, Producer};
 use relay::Relay;
 use serde::Serialize;
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The default content sizes of a Data: a small packet and the usual segment.
-const SIZES: [&str; 2] = ["100B", "8000B"];
+const SIZES: [usize; 2] = [100, SEGMENT];
+const SEGMENT: usize = 8000;
+
+/// The default windows.
+const WINDOWS: [u16; 2] = [64, 1];
+
+/// The default duration of a measurement.
+const DURATION: Duration = Duration::from_secs(3);
 
 /// Time from the first Interest to the beginning of the measurement.
 const WARM_UP: Duration = Duration::from_millis(300);
@@ -44,6 +58,10 @@ const WARM_UP: Duration = Duration::from_millis(300);
 /// outstanding, for Content Store misses and hits, with small Data and with segments. Misses use
 /// new names, so the Content Store fills. The forwarder's CPU time comes from /proc and includes
 /// all its threads.
+///
+/// With --trace, the consumer requests the objects of a trace in their order instead, in segments.
+/// The share of requests that do not reach the producer is the hit ratio of the forwarder, which
+/// `larder replay` computes for the same trace.
 #[derive(Args, Debug)]
 pub struct BenchArgs {
     /// URI of the forwarder, such as unix:///run/nfd/nfd.sock or tcp://127.0.0.1:6363 [default: as
@@ -59,12 +77,19 @@ pub struct BenchArgs {
     #[arg(long, value_name = "NAME", default_value = "/bench")]
     prefix: Name,
 
-    /// Bytes of content per Data
-    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', default_values = SIZES)]
+    /// Request the objects of this trace, each as often as the trace does; - is standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["misses", "hits", "floor"])]
+    trace: Option<PathBuf>,
+
+    #[command(flatten)]
+    layout: Layout,
+
+    /// Bytes of content per Data; the most of a segment with --trace [default: 100B,8000B; 8000B]
+    #[arg(long, value_name = "SIZE,…", value_delimiter = ',')]
     size: Vec<ByteSize>,
 
-    /// Outstanding Interests
-    #[arg(long, value_name = "N,…", value_delimiter = ',', default_values = ["64", "1"], value_parser = clap::value_parser!(u16).range(1..))]
+    /// Outstanding Interests [default: 64,1; 1 with --trace, which keeps the order]
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
     window: Vec<u16>,
 
     /// Send at most this many Interests per second, a few in each millisecond
@@ -79,9 +104,9 @@ pub struct BenchArgs {
     #[arg(long)]
     hits: bool,
 
-    /// Duration of each measurement
-    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = parse_duration)]
-    duration: Duration,
+    /// Duration of each measurement [default: 3s; the whole trace]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    duration: Option<Duration>,
 
     /// Process IDs of the forwarder [default: the process that listens on the Unix socket]
     #[arg(long, value_name = "PID,…", value_delimiter = ',')]
@@ -103,14 +128,20 @@ pub struct BenchArgs {
 /// One measurement.
 #[derive(Clone, Debug, Serialize)]
 struct Row {
-    /// `miss`, `hit` or `floor`.
+    /// `miss`, `hit`, `floor` or `trace`.
     kind: &'static str,
+    /// Of each Data; the mean of a trace.
     content_bytes: u64,
     window: u16,
     seconds: f64,
-    /// Interests answered by Data.
+    /// Interests answered by Data; requests of a trace.
     exchanges: u64,
     exchanges_per_second: f64,
+    /// The shares of a trace's requests and bytes that did not come from the producer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hit_ratio: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    byte_hit_ratio: Option<f64>,
     /// Interests without an answer, and with a Nack.
     lost: u64,
     nacks: u64,
@@ -133,41 +164,59 @@ struct Case {
     window: u16,
 }
 
-/// Measures all cases, one after another.
+/// Measures all cases, one after another, or with a trace.
 pub fn run(args: BenchArgs) -> Result<(), Failure> {
     let mut measured = Vec::new();
-    let cases = cases(&args)?;
-    let bar = progress_bar(args.json, cases.len());
-    for (index, case) in cases.into_iter().enumerate() {
-        let row = bar.suspend(|| measure(&args, case, index))?;
-        bar.inc(1);
-        let Some(row) = row else { break };
-        if args.json {
-            line!(
-                "{}",
-                serde_json::to_string(&row).map_err(|error| Failure::runtime(error.to_string()))?
-            );
+    if let Some(path) = &args.trace {
+        measured.extend(replay(&args, path)?);
+    } else {
+        let cases = cases(&args)?;
+        let bar = progress_bar(args.json, cases.len());
+        for (index, case) in cases.into_iter().enumerate() {
+            let row = bar.suspend(|| measure(&args, case, index))?;
+            bar.inc(1);
+            let Some(row) = row else { break };
+            print_json(&args, &row)?;
+            measured.push(row);
         }
-        measured.push(row);
+        bar.finish_and_clear();
     }
-    bar.finish_and_clear();
     if !args.json {
         line!("{}", table(&measured));
     }
     Ok(())
 }
 
+fn print_json(args: &BenchArgs, row: &Row) -> Result<(), Failure> {
+    if args.json {
+        let text = serde_json::to_string(row);
+        line!(
+            "{}",
+            text.map_err(|error| Failure::runtime(error.to_string()))?
+        );
+    }
+    Ok(())
+}
+
 fn cases(args: &BenchArgs) -> Result<Vec<Case>, Failure> {
     let mut cases = Vec::new();
-    for &window in &args.window {
+    let mut sizes: Vec<usize> = args.size.iter().map(|size| bytes_of(*size)).collect();
+    if sizes.is_empty() {
+        sizes = SIZES.to_vec();
+    }
+    let windows: &[u16] = if args.window.is_empty() {
+        &WINDOWS
+    } else {
+        &args.window
+    };
+    for &window in windows {
         for hits in [false, true] {
             let wanted = if hits {
                 !args.misses && !args.floor
             } else {
                 !args.hits
             };
-            for size in args.size.iter().filter(|_| wanted) {
-                let content_bytes = usize::try_from(size.bytes()).unwrap_or(usize::MAX);
+            for &content_bytes in sizes.iter().filter(|_| wanted) {
                 producer::check_size(&args.prefix, content_bytes)?;
                 cases.push(Case {
                     hits,
@@ -180,73 +229,160 @@ fn cases(args: &BenchArgs) -> Result<Vec<Case>, Failure> {
     Ok(cases)
 }
 
+fn bytes_of(size: ByteSize) -> usize {
+    usize::try_from(size.bytes()).unwrap_or(usize::MAX)
+}
+
+/// The connections of a measurement.
+struct Ends {
+    consumer: Client,
+    producer: Client,
+    process: Option<Process>,
+    /// The prefix of its names.
+    prefix: Name,
+}
+
+impl Ends {
+    fn new(args: &BenchArgs, relay: &mut Option<Relay>, index: usize) -> Result<Ends, Failure> {
+        let (mut consumer, producer) = match relay {
+            Some(relay) => (relay.connect()?, relay.connect()?),
+            None => {
+                let connect = |to: Option<&str>| connect(to, !args.no_shared_memory);
+                (
+                    connect(args.to.as_deref())?,
+                    connect(args.producer_to.as_deref().or(args.to.as_deref()))?,
+                )
+            }
+        };
+        consumer.stop_on_signals().map_err(broken)?;
+        let process = match relay {
+            Some(relay) => Some(Process::thread(relay.thread_id()?)),
+            None => Process::of(&args.pid, &consumer),
+        };
+        // Each measurement has its own names, so Data from the previous one does not answer.
+        let mut prefix = args.prefix.clone();
+        prefix.push_generic(format!("{}-{index}", std::process::id()).as_bytes());
+        Ok(Ends {
+            consumer,
+            producer,
+            process,
+            prefix,
+        })
+    }
+}
+
 /// Measures one case. Returns `None` if a signal ended it.
 fn measure(args: &BenchArgs, case: Case, index: usize) -> Result<Option<Row>, Failure> {
     let mut relay = args.floor.then(Relay::start).transpose()?;
-    let (mut consumer, producer) = match &relay {
-        Some(relay) => (relay.connect()?, relay.connect()?),
-        None => {
-            let connect = |to: Option<&str>| connect(to, !args.no_shared_memory);
-            (
-                connect(args.to.as_deref())?,
-                connect(args.producer_to.as_deref().or(args.to.as_deref()))?,
-            )
-        }
-    };
-    consumer.stop_on_signals().map_err(broken)?;
-    let process = match &mut relay {
-        Some(relay) => Some(Process::thread(relay.thread_id()?)),
-        None => Process::of(&args.pid, &consumer),
-    };
-    // Each measurement has its own names, so Data from the previous one does not answer.
-    let mut prefix = args.prefix.clone();
-    prefix.push_generic(format!("{}-{index}", std::process::id()).as_bytes());
-    let producer = Producer::start(producer, &prefix, case.content_bytes, relay.is_none())?;
+    let Ends {
+        mut consumer,
+        producer,
+        process,
+        prefix,
+    } = Ends::new(args, &mut relay, index)?;
+    let content = Content::Fixed(case.content_bytes);
+    let producer = Producer::start(producer, &prefix, content, relay.is_none())?;
     let options = consumer::Options {
         prefix,
         window: case.window,
         hits: case.hits,
         rate: args.rate,
         warm_up: WARM_UP,
-        duration: args.duration,
+        duration: args.duration.unwrap_or(DURATION),
     };
     let outcome = consumer::run(&mut consumer, &options, || {
         process.as_ref().and_then(Process::usage)
     });
     // The producer's own failure explains more than missing answers.
     producer.stop()?;
-    let Some(outcome) = outcome? else {
+    let kind = if args.floor {
+        "floor"
+    } else if case.hits {
+        "hit"
+    } else {
+        "miss"
+    };
+    let row = |outcome| Row::new(kind, case.content_bytes as u64, case.window, &outcome);
+    Ok(outcome?.map(row))
+}
+
+/// Measures with the requests of a trace. Returns `None` if a signal ended it.
+fn replay(args: &BenchArgs, path: &Path) -> Result<Option<Row>, Failure> {
+    let (window, segment) = match (&args.window[..], &args.size[..]) {
+        ([], []) => (1, SEGMENT),
+        ([window], []) => (*window, SEGMENT),
+        ([], [size]) => (1, bytes_of(*size)),
+        ([window], [size]) => (*window, bytes_of(*size)),
+        _ => {
+            return Err(Failure::usage(
+                "--trace: one --window and one --size, for one run",
+            ));
+        }
+    };
+    producer::check_size(&args.prefix, segment)?;
+    let segment = NonZeroU64::new(segment as u64)
+        .ok_or_else(|| Failure::usage("--size 0B: a segment has at least one byte"))?;
+    let trace = args.layout.open(path)?;
+    let Ends {
+        mut consumer,
+        producer,
+        process,
+        prefix,
+    } = Ends::new(args, &mut None, 0)?;
+    let producer = Producer::start(producer, &prefix, Content::Named, true)?;
+    let options = replayed::Options {
+        prefix,
+        window,
+        rate: args.rate,
+        duration: args.duration,
+        segment,
+    };
+    let progress = Progress::new(replayed::UNITS);
+    let usage = || process.as_ref().and_then(Process::usage);
+    let outcome = replayed::run(&mut consumer, trace, &options, &progress, usage);
+    // The producer's own failure explains more than missing answers.
+    let answered = producer.stop()?;
+    let Some((outcome, bytes)) = outcome? else {
         return Ok(None);
     };
-    let cpu = |before: Usage, after: Usage| {
-        after.cpu.saturating_sub(before.cpu).as_secs_f64() * 1e6 / outcome.exchanges.max(1) as f64
+    let requests = outcome.exchanges;
+    let share = |missed: u64, all: u64| 1.0 - missed as f64 / all.max(1) as f64;
+    let row = Row {
+        hit_ratio: Some(share(answered.interests, requests)),
+        byte_hit_ratio: Some(share(answered.bytes, bytes)),
+        ..Row::new("trace", bytes / requests.max(1), window, &outcome)
     };
-    let quantile = |q: f64| outcome.round_trips_ns.value_at_quantile(q) as f64 / 1e3;
-    Ok(Some(Row {
-        kind: if args.floor {
-            "floor"
-        } else if case.hits {
-            "hit"
-        } else {
-            "miss"
-        },
-        content_bytes: case.content_bytes as u64,
-        window: case.window,
-        seconds: outcome.took.as_secs_f64(),
-        exchanges: outcome.exchanges,
-        exchanges_per_second: outcome.exchanges as f64 / outcome.took.as_secs_f64().max(1e-9),
-        lost: outcome.lost,
-        nacks: outcome.nacks,
-        marks: outcome.marks,
-        p50_us: quantile(0.5),
-        p99_us: quantile(0.99),
-        max_us: quantile(1.0),
-        cpu_us_per_exchange: outcome
-            .before
-            .zip(outcome.after)
-            .map(|(before, after)| cpu(before, after)),
-        resident_bytes: outcome.after.and_then(|usage| usage.resident_bytes),
-    }))
+    print_json(args, &row)?;
+    Ok(Some(row))
+}
+
+impl Row {
+    fn new(kind: &'static str, content_bytes: u64, window: u16, outcome: &Outcome) -> Row {
+        let cpu = |before: Usage, after: Usage| {
+            let used = after.cpu.saturating_sub(before.cpu).as_secs_f64();
+            used * 1e6 / outcome.exchanges.max(1) as f64
+        };
+        let quantile = |q: f64| outcome.round_trips_ns.value_at_quantile(q) as f64 / 1e3;
+        let usages = outcome.before.zip(outcome.after);
+        Row {
+            kind,
+            content_bytes,
+            window,
+            seconds: outcome.took.as_secs_f64(),
+            exchanges: outcome.exchanges,
+            exchanges_per_second: outcome.exchanges as f64 / outcome.took.as_secs_f64().max(1e-9),
+            hit_ratio: None,
+            byte_hit_ratio: None,
+            lost: outcome.lost,
+            nacks: outcome.nacks,
+            marks: outcome.marks,
+            p50_us: quantile(0.5),
+            p99_us: quantile(0.99),
+            max_us: quantile(1.0),
+            cpu_us_per_exchange: usages.map(|(before, after)| cpu(before, after)),
+            resident_bytes: outcome.after.and_then(|usage| usage.resident_bytes),
+        }
+    }
 }
 
 fn connect(to: Option<&str>, shared_memory: bool) -> Result<Client, Failure> {
@@ -287,6 +423,7 @@ fn table(rows: &[Row]) -> Table {
         "",
         "content",
         "window",
+        "hits",
         "exchanges/s",
         "CPU µs each",
         "p50 µs",
@@ -300,6 +437,8 @@ fn table(rows: &[Row]) -> Table {
             row.kind.to_owned(),
             format!("{} B", row.content_bytes),
             row.window.to_string(),
+            row.hit_ratio
+                .map_or("-".to_owned(), |ratio| format!("{:.2} %", ratio * 100.0)),
             format!("{:.0}", row.exchanges_per_second),
             row.cpu_us_per_exchange
                 .map_or("-".to_owned(), |us| format!("{us:.2}")),

@@ -56,3 +56,68 @@ fn a_load_by_https_loads_nothing() {
         said(&missing)
     );
 }
+
+/// Failure: `larder bench --trace` requests something else than the trace, or counts other hits
+/// than the node's Content Store has.
+#[test]
+fn a_trace_over_ndn_has_other_hits_than_the_store() {
+    let folder = Folder::new();
+    let (socket, admin) = (folder.path("ndn.sock"), free_port());
+    // Objects of one to three segments, requested ten times: what fits hits nine times.
+    let mut trace = String::from("time,id,size\n");
+    for (number, round) in (0..10).enumerate() {
+        for id in 0..100 {
+            let size = [50, 8000, 20_000][id % 3];
+            trace += &format!("{},{id},{size}\n", 100 * number + round);
+        }
+    }
+    let trace = folder.write("trace.csv", &trace);
+    let text = format!(
+        "[http]\nenabled = false\n[admin]\nlisten = \"127.0.0.1:{admin}\"\n\
+         [ndn]\nunix = {socket:?}\ntcp = \"\"\nudp = \"\"\n\
+         content_store = \"64MiB\"\n"
+    );
+    let file = folder.write("larder.toml", &text);
+    let _node = Node::start(&mut command(&["run", &file]));
+    let to = format!("unix://{}", socket.display());
+    let bench = |more: &[&str]| {
+        let arguments = ["bench", "--to", &to, "--trace", &trace, "--json"];
+        let output = larder(&[&arguments, more].concat());
+        let report = serde_json::from_slice(&output.stdout);
+        let report: Value = report.unwrap_or_else(|error| panic!("{error}: {}", said(&output)));
+        report
+    };
+    // 34, 33 and 33 objects of one, one and three segments.
+    let segments = 34 + 33 + 3 * 33;
+    for window in ["1", "32"] {
+        let report = bench(&["--window", window]);
+        assert_eq!(report["exchanges"], 10 * segments, "{report}");
+        assert_eq!(report["lost"], 0, "{report}");
+        for ratio in ["hit_ratio", "byte_hit_ratio"] {
+            let share = report[ratio].as_f64().unwrap();
+            assert!((share - 0.9).abs() < 1e-9, "{ratio}: {report}");
+        }
+    }
+    // Larger segments are fewer, and each is requested at least once.
+    let report = bench(&["--size", "1000B"]);
+    assert_eq!(
+        report["exchanges"],
+        10 * (34 + 33 * 8 + 33 * 20),
+        "{report}"
+    );
+    for wrong in [
+        &["--window", "1,2"][..],
+        &["--size", "0B"],
+        &["--size", "9000B"],
+        &["--hits"],
+    ] {
+        let arguments = ["bench", "--to", &to, "--trace", &trace];
+        let refused = larder(&[&arguments, wrong].concat());
+        assert_eq!(
+            refused.status.code(),
+            Some(2),
+            "{wrong:?}: {}",
+            said(&refused)
+        );
+    }
+}

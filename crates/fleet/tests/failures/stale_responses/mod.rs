@@ -25,8 +25,8 @@
 //! * "Not found" by a lagging replica or a deposed leader is no loss.
 //! * A purge is journaled, then published, repeated with the same id, and stays after its
 //!   acknowledgement, also while there is no connection or the log is in doubt. After a barrier and
-//!   each new beginning it is published again, under a new id; after a restart as well, unless the journal knows its
-//!   entry, which is compared with the log's.
+//!   each new beginning it is published again, under a new id; after a restart as well, unless the
+//!   journal knows its entry, which is compared with the log's.
 //!
 //! ```text
 //! LARDER_SEEDS=0..200000 cargo test --release -p larder-fleet stale_responses
