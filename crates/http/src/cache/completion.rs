@@ -384,6 +384,8 @@ impl Cache {
         // A purge may name the response by its former tags, or may not have reached it yet.
         let was_purged = self.store.purges.verdict(stored) == PurgeVerdict::Purged;
         stored.asked_at = exchange.asked_at;
+        // The confirmation is of before a soft purge that has come since it was asked for.
+        let was_expired = self.store.purges.verdict(stored) != PurgeVerdict::Kept;
         let says = stored.freshen(
             headers,
             |status, headers| self.says(exchange, status, headers),
@@ -411,7 +413,7 @@ impl Cache {
             self.discard(stored);
             return Err(Refusal::Invalidated);
         }
-        if self.store.is_outdated(stored, exchange.asked) {
+        if was_expired || self.store.is_outdated(stored, exchange.asked) {
             return Err(Refusal::Invalidated);
         }
         if stored.in_tier().is_some() {

@@ -15,6 +15,7 @@ mod plain_hit_differs;
 mod popular_object_evicted;
 mod private_response_shared;
 mod purge_incomplete;
+mod purged_on_disk;
 mod recalled_bodies_unbounded;
 mod rules_overrule_too_much;
 mod stage;

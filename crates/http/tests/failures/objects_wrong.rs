@@ -433,6 +433,26 @@ fn a_purged_object_is_served() {
     assert!(bucket.is_unusable(&mut stage, &get("/a")));
 }
 
+/// Failure: an object of a cache that has executed many purges counts as requested after the purge
+/// of another one, which has executed few.
+#[test]
+fn the_purges_of_two_caches_are_compared() {
+    let bucket = Bucket::default();
+    let (mut own, mut other) = (bucket.cache(1), bucket.cache(2));
+    let purge = |tag: &str| Purge {
+        scope: Scope::Tag(tag.into()),
+        soft: false,
+    };
+    for _ in 0..3 {
+        own.cache.purge(&purge("another tag"), 0, own.now);
+    }
+    own.ask(&get("/a"), 200, &FIELDS, LARGE);
+    assert!(own.is_hit(&get("/a")));
+    assert!(!bucket.is_unusable(&mut other, &get("/a")));
+    other.cache.purge(&purge("tag"), 0, other.now);
+    assert!(bucket.is_unusable(&mut other, &get("/a")));
+}
+
 /// Failure: a response is stored although it was purged between the object's reading and the end of
 /// its body.
 #[test]

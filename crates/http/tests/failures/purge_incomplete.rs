@@ -345,6 +345,35 @@ fn a_304_stores_again_what_its_former_tags_have_purged() {
     assert_eq!(purge(&mut stage, Scope::Tag("new".to_owned()), false), 1);
 }
 
+/// Failure: a 304 that was requested before a soft purge, or before the purge of a tag that it
+/// brings, makes the response fresh again.
+#[test]
+fn a_304_of_before_a_purge_makes_a_response_fresh() {
+    for (brought, purged, soft, is_fresh) in [
+        ("old", "old", true, false),
+        ("new", "old", true, false),
+        ("new", "new", true, false),
+        ("new", "new", false, false),
+        ("new", "other", false, true),
+    ] {
+        let mut stage = Stage::new();
+        let fields = |lifetime, tag| {
+            [
+                ("cache-control", lifetime),
+                ("etag", "\"1\""),
+                ("surrogate-key", tag),
+            ]
+        };
+        stage.ask(&get("/"), 200, &fields("max-age=1", "old"), "bad");
+        stage.wait(2);
+        let exchange = stage.open(&get("/"));
+        purge(&mut stage, Scope::Tag(purged.to_owned()), soft);
+        stage.reply(exchange, 304, &fields("max-age=60", brought), "");
+        let case = format!("{brought}, {purged}, soft: {soft}");
+        assert_eq!(stage.is_hit(&get("/")), is_fresh, "{case}");
+    }
+}
+
 /// Failure: many purges of other keys, or unsafe requests, make the store forget since when it may
 /// store a response, and it stores none.
 #[test]

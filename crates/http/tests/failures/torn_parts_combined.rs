@@ -331,6 +331,26 @@ fn slices_survive_no_purge() {
     }
 }
 
+/// Failure: the head of slices, or of a last part, that was requested before a purge is stored
+/// after it.
+#[test]
+fn a_head_of_before_a_purge_is_stored() {
+    for range in ["bytes=0-99", "bytes=-100"] {
+        for (target, is_stored) in [("/", false), ("/other", true)] {
+            let mut world = World::new(100_000);
+            let exchange = world.stage.open(&get("/").with("range", range));
+            let headers = exchange.upstream_headers();
+            let url = format!("http://example.com{target}");
+            let scope = larder_http::Scope::Exact(url.parse().unwrap());
+            let purge = larder_http::Purge { scope, soft: false };
+            world.stage.cache.purge(&purge, 0, world.stage.now);
+            world.forward(exchange, headers);
+            let head = crate::stage::request(http::Method::HEAD, "/");
+            assert_eq!(world.stage.is_hit(&head), is_stored, "{range}, {target}");
+        }
+    }
+}
+
 /// A slice that the store has no room for, or does not want, passes through.
 #[test]
 fn little_room() {

@@ -84,6 +84,22 @@ fn an_untrusted_response_is_served_stale() {
     }
 }
 
+/// Failure: an origin is known to fail, and is not asked about a response that may have been purged.
+#[test]
+fn an_untrusted_response_serves_for_an_origin_that_has_failed() {
+    let (mut stage, _) = stored();
+    stage.wait(130);
+    let exchange = stage.open(&get("/a"));
+    let answer = stage.fail(exchange, UpstreamFailure::Unreachable);
+    assert_eq!(answer.status, 200);
+    stage.cache.trust_since(stage.now.time);
+    let exchange = stage.open(&get("/a"));
+    let answer = stage.fail(exchange, UpstreamFailure::Unreachable);
+    assert_eq!(answer.status, 504);
+    stage.cache.trust_since(Time::ZERO);
+    assert_eq!(stage.ask_store(&get("/a")).status, 200);
+}
+
 /// A request joins only those that were sent since.
 #[test]
 fn a_request_waits_for_an_untrusted_response() {
