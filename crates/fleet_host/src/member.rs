@@ -237,13 +237,11 @@ impl Fleet for FleetOfNode {
 mod tests {
     use super::*;
     use crate::config::{FleetTls, OnPartition};
+    use larder_fleet::{Owners, PeerOffer};
     use std::time::Duration;
 
-    /// Failure: after a hand-over, what clients change waits for a thread that does not come, and
-    /// nothing counts it; and what is stored is served, although no purge reaches it.
-    #[test]
-    fn a_node_that_has_left_its_fleet_goes_on_as_before() {
-        let mut member = Member::new(FleetConfig {
+    fn config() -> FleetConfig {
+        FleetConfig {
             name: "cdn".to_owned(),
             node: "n1".to_owned(),
             servers: Vec::new(),
@@ -255,7 +253,14 @@ mod tests {
             folder: None,
             has_disk: false,
             offer: None,
-        });
+        }
+    }
+
+    /// Failure: after a hand-over, what clients change waits for a thread that does not come, and
+    /// nothing counts it; and what is stored is served, although no purge reaches it.
+    #[test]
+    fn a_node_that_has_left_its_fleet_goes_on_as_before() {
+        let mut member = Member::new(config());
         let fleet = member.fleet();
         let now = Time::from_secs(1000);
         assert!(fleet.trusted_since(now) < now);
@@ -264,5 +269,30 @@ mod tests {
         fleet.invalidate(vec!["http://a/1".parse().unwrap()]);
         assert_eq!(member.shared.invalidated.dropped(), 1);
         assert!(member.shared.invalidated.take().is_empty());
+    }
+
+    /// Failure: what a client changes does not go to the log; or its owner, which does not know it
+    /// yet, is asked for it.
+    #[test]
+    fn a_change_by_a_client_stays_unknown() {
+        let offer = |port, capacity| PeerOffer {
+            address: ([127, 0, 0, 1], port).into(),
+            capacity,
+            zone: String::new(),
+        };
+        let (own, other) = (offer(1, 1), offer(2, 1 << 30));
+        let member = Member::new(FleetConfig {
+            offer: Some(own.clone()),
+            ..config()
+        });
+        let owners = Owners::new("n1", Some(&own), [("n2", &other)].into_iter());
+        member.shared.owned.set_owners(owners);
+        let (orders, _received) = mpsc::channel(1);
+        *member.shared.orders() = Some(orders);
+        let (fleet, url) = (member.fleet(), "http://a/1");
+        assert_eq!(fleet.owners(url).len(), 1);
+        fleet.invalidate(vec![url.parse().unwrap()]);
+        assert_eq!(member.shared.invalidated.take(), [[url]]);
+        assert!(fleet.owners(url).is_empty() && fleet.owners("http://a/2").len() == 1);
     }
 }

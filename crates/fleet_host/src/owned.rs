@@ -27,6 +27,18 @@ struct Place {
     acknowledged: u64,
 }
 
+impl Place {
+    /// Goes to the log of this identity. Entries of another one are nothing there.
+    fn follow(&mut self, log: Option<&str>) {
+        if self.log.as_deref() != log {
+            *self = Place {
+                log: log.map(str::to_owned),
+                ..Place::default()
+            };
+        }
+    }
+}
+
 /// A purge of this node that the log may not have. Until it has, the owner of what the purge names
 /// may not know of it, and is not asked.
 #[derive(Debug)]
@@ -166,13 +178,24 @@ impl Owned {
         }
         drop(place);
         let mut place = self.place.write().unwrap_or_else(PoisonError::into_inner);
-        if place.log.as_deref() != log {
-            *place = Place {
-                log: log.map(str::to_owned),
-                ..Place::default()
-            };
-        }
+        place.follow(log);
         place.applied = applied;
+    }
+
+    /// Notes that this node is about to execute all up to this entry of the log. What it asks other
+    /// nodes for meanwhile has to be as new: after the purge, it could not be told from what was
+    /// requested later.
+    pub(crate) fn set_known(&self, log: Option<&str>, sequence: u64) {
+        let place = self.place.read().unwrap_or_else(PoisonError::into_inner);
+        let is_known = place.log.as_deref() == log
+            && (log.is_none() || place.applied.max(place.acknowledged) >= sequence);
+        drop(place);
+        if is_known {
+            return;
+        }
+        let mut place = self.place.write().unwrap_or_else(PoisonError::into_inner);
+        place.follow(log);
+        place.acknowledged = place.acknowledged.max(sequence);
     }
 
     /// Notes that the log has an entry of this node. Call it before its client learns that.
@@ -311,5 +334,46 @@ mod tests {
         }
         assert_eq!(recent.many, 0);
         assert!(!recent.has(5, later) && !recent.has(u64::MAX, now));
+    }
+
+    /// Failure: while a node executes a purge, it asks another one that has not got it, and keeps
+    /// the response as if it came after the purge.
+    #[test]
+    fn a_purge_that_is_being_executed_is_not_demanded() {
+        let owned = Owned::default();
+        owned.set_applied(Some("log"), 5);
+        owned.set_known(Some("log"), 7);
+        assert_eq!(owned.position().as_deref(), Some("7 log"));
+        assert!(owned.has_applied("5 log") && !owned.has_applied("6 log"));
+        owned.set_applied(Some("log"), 7);
+        assert!(owned.has_applied("7 log"));
+        // All that is stored becomes stale: it is another log.
+        owned.set_known(Some("other"), 3);
+        assert_eq!(owned.position().as_deref(), Some("3 other"));
+        assert!(!owned.has_applied("5 log") && !owned.has_applied("1 other"));
+        owned.set_known(None, 0);
+        assert_eq!(owned.position(), None);
+    }
+
+    /// Failure: a node answers for purges that it has not executed, does not demand those that the
+    /// log has acknowledged to it, or compares the entries of two logs.
+    #[test]
+    fn a_node_that_is_behind_answers() {
+        let owned = Owned::default();
+        assert!(owned.position().is_none() && !owned.has_applied("0 a"));
+        owned.set_applied(Some("a"), 7);
+        assert!(owned.has_applied("6 a") && owned.has_applied("7 a"));
+        for other in ["8 a", "7 b", "6 b", "7", "x a", ""] {
+            assert!(!owned.has_applied(other), "{other}");
+        }
+        assert_eq!(owned.position().as_deref(), Some("7 a"));
+        owned.set_acknowledged(9);
+        assert_eq!(owned.position().as_deref(), Some("9 a"));
+        assert!(!owned.has_applied("9 a"));
+        // What another log has acknowledged says nothing about this one.
+        owned.set_applied(Some("b"), 2);
+        assert_eq!(owned.position().as_deref(), Some("2 b"));
+        owned.set_applied(None, 0);
+        assert_eq!(owned.position(), None);
     }
 }

@@ -2,10 +2,15 @@
 //! not shared with the fleet, or its client does not learn that.
 
 use crate::wire::{Client, Node, Origin, Seen, config, say};
-use larder_http::{Purge, Url};
-use larder_proxy::{Admin, Fleet, HttpConfig, Publishing, Unpublished, Upstream, Wait};
+use larder_http::{Purge, Scope, Url};
+use larder_proxy::{
+    Admin, CertificateFiles, Fleet, HttpConfig, Owner, PeersConfig, Publishing, Unpublished,
+    Upstream, Wait,
+};
 use larder_units::Time;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 const TOKEN: &str = "0123456789abcdef";
@@ -18,6 +23,9 @@ struct Script {
     refuses: AtomicBool,
     published: Mutex<Vec<String>>,
     invalidated: Mutex<Vec<String>>,
+    /// The node that owns all objects, if it is another one.
+    owner: Mutex<Option<Owner>>,
+    is_behind: AtomicBool,
 }
 
 impl Fleet for Script {
@@ -44,6 +52,18 @@ impl Fleet for Script {
     fn invalidate(&self, urls: Vec<Url>) {
         let urls = urls.iter().map(Url::to_string);
         self.invalidated.lock().unwrap().extend(urls);
+    }
+
+    fn owners(&self, _url: &str) -> Vec<Owner> {
+        self.owner.lock().unwrap().clone().into_iter().collect()
+    }
+
+    fn position(&self) -> Option<String> {
+        Some("7 log".to_owned())
+    }
+
+    fn has_applied(&self, position: &str) -> bool {
+        position == "7 log" && !self.is_behind.load(Ordering::Relaxed)
     }
 }
 
@@ -180,4 +200,85 @@ fn a_change_stays_on_one_node() {
         invalidated,
         urls.map(|path| format!("http://example.test{path}"))
     );
+}
+
+fn data(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    folder.join("tests/data").join(name)
+}
+
+/// A node that shares its responses, with this certificate.
+fn sharing(
+    origin: &Origin,
+    fleet: &Arc<Script>,
+    ca: &Path,
+    certificate: &str,
+    listen: SocketAddr,
+) -> Node {
+    let peers = PeersConfig {
+        listen: listen.into(),
+        ca: ca.to_owned(),
+        certificate: CertificateFiles {
+            certificate: data(&format!("{certificate}.pem")),
+            key: data(&format!("{certificate}.key")),
+        },
+    };
+    Node::with(&HttpConfig {
+        fleet: Some(Arc::clone(fleet) as Arc<dyn Fleet>),
+        peers: Some(peers),
+        ..config(in_front_of(origin))
+    })
+}
+
+/// Failure: a node has executed a purge, and gets the purged response from the owner, which has
+/// not; or it takes the owner's refusal for a response.
+#[test]
+fn an_owner_gives_what_it_has_not_purged_yet() {
+    let version = Arc::new(AtomicUsize::new(1));
+    let made = Arc::clone(&version);
+    let origin = Origin::new(move |_, stream| {
+        let body = made.load(Ordering::Relaxed);
+        say(
+            stream,
+            &format!(
+                "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 1\r\n\r\n{body}"
+            ),
+        )
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let ca = folder.path().join("ca.pem");
+    let authorities = ["authority.pem", "other_authority.pem"].map(|name| {
+        let text = std::fs::read(data(name));
+        text.unwrap()
+    });
+    std::fs::write(&ca, authorities.concat()).unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = free.local_addr().unwrap();
+    drop(free);
+    let (of_owner, of_asker) = (Arc::new(Script::default()), Arc::new(Script::default()));
+    let _owner = sharing(&origin, &of_owner, &ca, "localhost", listen);
+    let any = ([127, 0, 0, 1], 0).into();
+    let asker = sharing(&origin, &of_asker, &ca, "alice", any);
+    *of_asker.owner.lock().unwrap() = Some(Owner {
+        node: "localhost".into(),
+        address: listen,
+    });
+    let mut client = Client::new(&asker);
+    assert_eq!(client.get("/a").text(), "1");
+    // The owner has it, and answers.
+    version.store(2, Ordering::Relaxed);
+    assert_eq!(client.get("/a").text(), "1");
+    assert_eq!(asker.status()["peers"]["answered"], 2);
+    of_owner.is_behind.store(true, Ordering::Relaxed);
+    let purge = Purge {
+        scope: Scope::Exact("http://example.test/a".parse().unwrap()),
+        soft: false,
+    };
+    asker.http.as_ref().unwrap().purger().purge(&purge);
+    let seen = client.get("/a");
+    assert_eq!((seen.status, &*seen.text()), (200, "2"));
+    // It keeps what the origin has said.
+    version.store(3, Ordering::Relaxed);
+    let seen = client.get("/a");
+    assert!(seen.is_hit() && seen.text() == "2", "{seen:?}");
 }
