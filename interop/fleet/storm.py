@@ -23,6 +23,7 @@ def storm(world):
     paths = [f"/v/storm-{tag}/{number}" for tag in range(4) for number in range(6)]
     purger, faults = Purger(world, paths, seed + 1), Faults(world, seed)
     try:
+        faults.prepare()
         with world.traffic(paths, grows=False) as traffic:
             until = time.monotonic() + SECONDS
             purger.thread.start()
@@ -35,13 +36,14 @@ def storm(world):
             faults.over()
             # Each purge of the end has reached all.
             time.sleep(LAG + 1)
+        # What nodes have in memory, not after a restart.
+        for node in world.nodes:
+            for path in paths:
+                asked_at = time.monotonic()
+                world.judge(node, path, node.get(path), asked_at)
     finally:
         faults.clean()
     faults.over()
-    for node in world.nodes:
-        for path in paths:
-            asked_at = time.monotonic()
-            world.judge(node, path, node.get(path), asked_at)
     assert purger.acknowledged > 0 and traffic["responses"] > 0, (purger.acknowledged, traffic)
     return (
         f"seed {seed}: {faults.report()}; {purger.acknowledged} purges acknowledged and {purger.unknown} not,"
@@ -85,13 +87,18 @@ class Faults:
         self.kinds = [self.kill_node, self.stop_node, self.cut_off, self.kill_server, self.stop_server, self.stop_servers] * 4
         self.kinds += [self.lose_end, self.make_anew]
         if os.geteuid() == 0:
-            self.mount()
             self.kinds += [self.fill_disk] * 2
         if self.clocks:
-            self.fake_clocks()
             self.kinds += [self.jump] * 2
         if only := os.environ.get("FAULTS"):
             self.kinds = [kind for kind in self.kinds if kind.__name__ in only.split(",")]
+
+    def prepare(self):
+        """The nodes have small disks and clocks of their own."""
+        if os.geteuid() == 0:
+            self.mount()
+        if self.clocks:
+            self.fake_clocks()
 
     def next(self):
         fault = self.chance.choice(self.kinds)
@@ -145,7 +152,8 @@ class Faults:
         """The log goes back to what it was seconds ago."""
         world = self.world
         self.over()
-        with world.losing_entries():
+        # What was purged a while before the copy stays purged.
+        with world.losing_entries(time.monotonic() - 1):
             for server in world.servers:
                 server.stop()
             world.copy_stores("older")
@@ -157,25 +165,21 @@ class Faults:
             world.restore_stores("older")
             world.remove_copies("older")
             self.over()
-            self.published()
+            # Nodes publish again what the log has lost. From LAG later on, all of it holds.
+            time.sleep(LAG)
 
     def make_anew(self):
         """The log is deleted, and made anew."""
         world = self.world
         self.over()
-        with world.losing_entries():
+        with world.losing_entries(0):
             # The cluster may have no leader for a moment.
             wait_for("the deletion", lambda: world.api("STREAM.DELETE." + STREAM).get("success"))
             self.wait()
             world.make_log()
             self.over()
-            self.published()
-
-    def published(self):
-        """All nodes have published again what the log has lost."""
-        for node in self.world.nodes:
-            wait_for(f"{node.name} is done", lambda: node.fleet()["position"] > 0)
-        time.sleep(LAG)
+            # Nodes publish again what the log has lost. From LAG later on, all of it holds.
+            time.sleep(LAG)
 
     def fill_disk(self):
         """The disk with a node's outbox is full, and the node may be killed meanwhile."""
@@ -227,8 +231,9 @@ class Faults:
         for node in self.world.nodes:
             node.kill()
             node.environment = {}
-        for mount in self.mounts:
-            subprocess.run(["umount", mount], check=True)
+        left = [mount for mount in self.mounts if subprocess.run(["umount", mount], check=False).returncode != 0]
+        self.mounts = []
+        assert not left, f"mounted still: {left}"
 
 
 def write_clock(path, seconds):

@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import json
+import math
 import shutil
 import subprocess
 import threading
@@ -29,7 +30,7 @@ class World:
         for name in names:
             servers = [Relay(server) for server in self.servers] if relayed else self.servers
             self.nodes.append(Node(self, name, servers, self.certificates))
-        self.floors, self.floors_lock, self.is_losing = {}, threading.Lock(), False
+        self.floors, self.floors_lock, self.losing_since = {}, threading.Lock(), math.inf
 
     def make_certificates(self, folder, names):
         subprocess.run([LARDER, "fleet", "certificates", "--folder", self.work / folder, *names], check=True, stdout=subprocess.DEVNULL)
@@ -120,20 +121,23 @@ class World:
                 self.floors.setdefault(path, []).append((time.monotonic(), self.origin.versions[path]))
 
     @contextlib.contextmanager
-    def losing_entries(self):
-        """The log loses entries meanwhile: what was purged before the end is purged LAG after it, when all nodes have published it."""
+    def losing_entries(self, since):
+        """The log loses the entries from this time on: what was purged from then to the end counts as purged at the end, when all nodes
+        have had the time to publish it again. What was purged before holds meanwhile."""
         with self.floors_lock:
-            self.is_losing = True
-        yield
-        with self.floors_lock:
-            self.is_losing = False
-            for floors in self.floors.values():
-                floors[:] = [(time.monotonic(), max(version for _, version in floors))]
+            self.losing_since = since
+        try:
+            yield
+        finally:
+            with self.floors_lock:
+                for floors in self.floors.values():
+                    floors[:] = [(time.monotonic() if at >= since else at, version) for at, version in floors]
+                self.losing_since = math.inf
 
     def judge(self, node, path, answer, asked_at):
         """Compares a response with the purges that were acknowledged LAG before it was asked for."""
         with self.floors_lock:
-            floors = [] if self.is_losing else [version for at, version in self.floors.get(path, []) if at + LAG <= asked_at]
+            floors = [version for at, version in self.floors.get(path, []) if at + LAG <= asked_at and at < self.losing_since]
         least = max(floors, default=0)
         assert answer.version >= least, f"{node.name} {path}: a purged response: {answer}, and {least} was the least"
 

@@ -336,8 +336,15 @@ impl Acceptor {
     /// Sets whether the log may have lost entries ([`crate::Follower::doubts_log`]). Nothing leaves
     /// the outbox meanwhile: it may have to be published again. The host calls it before
     /// [`Acceptor::on_timeout`].
-    pub fn set_in_doubt(&mut self, is_in_doubt: bool) {
-        self.is_in_doubt = is_in_doubt;
+    pub fn set_in_doubt(&mut self, now: Time, is_in_doubt: bool) {
+        if std::mem::replace(&mut self.is_in_doubt, is_in_doubt) && !is_in_doubt {
+            for (key, entry) in &mut self.entries {
+                if matches!(entry.stage, Stage::Acknowledged { .. }) && entry.due.is_none() {
+                    entry.due = Some(now);
+                    self.times.insert((now, *key));
+                }
+            }
+        }
     }
 
     /// Publishes all purges of the outbox again, under new ids: the servers may know the ids of
@@ -404,10 +411,7 @@ impl Acceptor {
                         self.times.insert((now + self.config.keep, key));
                     }
                     Stage::Acknowledged { .. } if !self.connected => {}
-                    Stage::Acknowledged { .. } if self.is_in_doubt => {
-                        entry.due = Some(now + limits::REPEAT);
-                        self.times.insert((now + limits::REPEAT, key));
-                    }
+                    Stage::Acknowledged { .. } if self.is_in_doubt => {}
                     Stage::Acknowledged { .. } => {
                         self.remove(key);
                         out.push(Action::Journal(JournalAction::Remove { key }));

@@ -99,9 +99,9 @@ pub const RENEW: Duration = Duration::from_secs(2);
 /// later.
 pub const LEASE: Duration = Duration::from_secs(6);
 
-/// Nodes of a fleet that renew their leases after [`RENEW`]. In a larger one they do so
-/// proportionally later: all hear each renewal, so each node hears 50 a second at most. Otherwise
-/// 1,000 nodes would get 500,000 renewals a second from the servers.
+/// Nodes of a fleet that renew their leases after [`RENEW`]. In a larger one, each node does so
+/// proportionally later, because all hear each renewal: 50 a second, with up to 1,000 nodes.
+/// Otherwise 1,000 nodes would get 500,000 renewals a second from the servers.
 pub const RENEW_NODES: usize = 100;
 
 /// The longest time between two renewals: that of 1,000 nodes.
@@ -110,14 +110,17 @@ pub const RENEW_LONGEST: Duration = Duration::from_secs(20);
 /// The bucket keeps a lease for so long: the longest one.
 pub const LEASE_LONGEST: Duration = Duration::from_secs(60);
 
-/// Beats of a node in each `max_lag`, in a fleet of at most [`RENEW_NODES`].
+/// Beats of a node in each `max_lag`, in a fleet of at most [`RENEW_NODES`]: the servers may be
+/// away for five sixths of it.
 pub const BEATS: u32 = 6;
 
-/// Beats of a node in each `max_lag`, in a larger one. Two of three may be lost.
-pub const BEATS_OF_MANY: u32 = 3;
+/// Beats of a node in each `max_lag`, in a larger one: the servers may be away for three quarters
+/// of it.
+pub const BEATS_OF_MANY: u32 = 4;
 
-/// The bucket of leases is read again after this. Renewals are heard without it.
-pub const LEASES_AGAIN: Duration = Duration::from_secs(30);
+/// The bucket of leases is read again after so many renewals. Renewals are heard without it. The
+/// servers send each lease by itself.
+pub const LEASES_AGAIN: u32 = 15;
 
 /// A node that has lost its fleet, or follows it again, renews its lease after so long, so that
 /// others learn of it.
@@ -138,7 +141,8 @@ pub const LOST_KEEP: Duration = Duration::from_secs(3600);
 pub const NOTE_BYTES: usize = 1024;
 
 /// A client waits so long for all nodes, after the log has its purge. A lease that has ended is
-/// noticed before, at most [`LEASE`] and [`RENEW`] after the last renewal.
+/// noticed before, at most [`LEASE`] and [`RENEW`] after the last renewal, in a fleet of at most
+/// [`RENEW_NODES`].
 pub const WAIT: Duration = Duration::from_secs(10);
 
 /// A node that waits asks again after this, since notes may be lost.
@@ -151,7 +155,7 @@ pub const NOTE_INTERVAL: Duration = Duration::from_millis(100);
 pub const AWAITED: usize = MEMBERS;
 
 /// Answers at once, each to one node that waits. The rest comes [`NOTE_INTERVAL`] later.
-pub const ANSWERS: usize = 16;
+pub const ANSWERS: usize = 256;
 
 /// Clients of a node that wait for all nodes at once. Each holds one of the 32 connections of the
 /// admin server, of which pages of the console may hold 16.

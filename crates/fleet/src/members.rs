@@ -13,8 +13,8 @@ use std::time::Duration;
 ///
 /// Each node renews its lease, and all hear it. A lease ends by the own clock, from the time of
 /// reception on, and only while the node hears its own renewals: otherwise the servers are away,
-/// or the node was stopped, and the list stays as it is. After such a gap, and after each new
-/// connection, all leases begin anew: renewals may have come meanwhile.
+/// or the node was stopped, and the list stays as it is. After such a gap, all leases begin anew.
+/// The time without a connection is none of a lease.
 ///
 /// In a fleet of more than [`limits::RENEW_NODES`], renewals are rarer, and each says when the next
 /// one comes.
@@ -30,13 +30,15 @@ pub struct Members {
     /// When the node heard its own renewal, the first time on this connection and the last time.
     own: Option<(Time, Time)>,
     connected: bool,
-    /// Whether it has heard its own renewal on this connection.
-    hears: bool,
+    /// Since when it has no connection.
+    disconnected: Option<Time>,
     /// Whether the bucket was read on this connection.
     is_read: bool,
     next_renewal: Time,
     /// The time to the next renewal, as the last one has said it, and as the one before has.
     renewals: [Duration; 2],
+    /// Renewals since the node has connected, or since they come at other times.
+    said: u32,
     /// Where between two renewals of others its own ones lie, from 0 to 1.
     phase: f64,
     next_read: Time,
@@ -138,10 +140,11 @@ impl Members {
             lost: BTreeMap::new(),
             own: None,
             connected: false,
-            hears: false,
+            disconnected: None,
             is_read: false,
             next_renewal: Time::ZERO,
             renewals: [limits::RENEW; 2],
+            said: 0,
             phase: hash(node) as f64 / u64::MAX as f64,
             next_read: Time::ZERO,
             offer_changes: 1,
@@ -162,16 +165,23 @@ impl Members {
 
     /// Takes note that the host subscribes to the notes, from now on.
     pub fn on_connected(&mut self, now: Time, out: &mut Outbox) {
+        if let Some(since) = self.disconnected.take() {
+            for heard in self.heard.values_mut() {
+                heard.renewed = (heard.renewed + now.since(since)).min(now);
+            }
+        }
         self.connected = true;
-        (self.hears, self.is_read) = (false, false);
+        self.is_read = false;
+        self.said = 0;
         self.own = self.own.map(|(_, last)| (now, last));
         (self.next_renewal, self.next_read) = (now, now);
         self.on_timeout(now, out);
     }
 
     /// Takes note that renewals may be lost. The list stays.
-    pub fn on_disconnected(&mut self) {
+    pub fn on_disconnected(&mut self, now: Time) {
         self.connected = false;
+        self.disconnected.get_or_insert(now);
     }
 
     /// Takes a note of a node about its lease.
@@ -223,7 +233,7 @@ impl Members {
             out.push(Action::Say(self.note(Word::Lease(self.says.clone()))));
         }
         if self.next_read <= now {
-            self.next_read = now + limits::LEASES_AGAIN;
+            self.next_read = now + self.renewals[0] * limits::LEASES_AGAIN;
             out.push(Action::ReadLeases);
         }
     }
@@ -238,11 +248,16 @@ impl Members {
         self.renewals = [renewal, before];
         let is_usual = renewal == limits::RENEW;
         self.says.renewal_seconds = (!is_usual).then_some(renewal.as_secs());
-        if renewal == before {
-            renewal
-        } else {
-            // All nodes learn at once that the fleet has grown.
-            limits::RENEW + self.spread(renewal)
+        if renewal != before {
+            self.said = 0;
+        }
+        self.said = self.said.saturating_add(1);
+        match self.said {
+            // One of both may be lost, and others have to hear when the node speaks again.
+            1 => limits::RENEW,
+            // All nodes may have connected, or learnt of others, at once.
+            2 => limits::RENEW + self.spread(renewal),
+            _ => renewal,
         }
     }
 
@@ -382,8 +397,7 @@ impl Members {
     /// Ends the leases that were not renewed while the node heard its own renewals.
     fn hear_own(&mut self, now: Time) {
         let (mut first, last) = self.own.unwrap_or((now, now));
-        let heard_before = std::mem::replace(&mut self.hears, true);
-        if !heard_before || now.since(last) > self.longest_gap() {
+        if now.since(last) > self.longest_gap() {
             // Others may have spoken that it did not hear.
             first = now;
             for heard in self.heard.values_mut() {

@@ -81,16 +81,24 @@ impl Scored {
     }
 }
 
-/// Returns the nodes of one weight that come first for an object, with their bits. Among them, the
-/// order of the bits is that of the scores, so most nodes need no logarithm.
-fn first_of<'a>(same: &'a [(Scored, Peer)], key: u64) -> Vec<(u64, &'a (Scored, Peer))> {
-    let mut first: Vec<(u64, &(Scored, Peer))> = Vec::with_capacity(limits::ASKED + 1);
+/// A node that comes first for an object, with its bits.
+type First<'a> = Option<(u64, &'a (Scored, Peer))>;
+
+/// Returns the nodes of one weight that come first for an object. Among them, the order of the bits
+/// is that of the scores, so most nodes need no logarithm.
+fn first_of(same: &[(Scored, Peer)], key: u64) -> [First<'_>; limits::ASKED] {
+    let mut first: [First<'_>; limits::ASKED] = [None; limits::ASKED];
     for node in same {
-        let bits = node.0.bits(key);
-        if first.len() < limits::ASKED || first[limits::ASKED - 1].0 < bits {
-            let place = first.partition_point(|(other, _)| *other >= bits);
-            first.insert(place, (bits, node));
-            first.truncate(limits::ASKED);
+        let mut next = (node.0.bits(key), node);
+        for place in &mut first {
+            match place {
+                Some(known) if known.0 >= next.0 => {}
+                Some(known) => std::mem::swap(known, &mut next),
+                None => {
+                    *place = Some(next);
+                    break;
+                }
+            }
         }
     }
     first
@@ -139,7 +147,7 @@ impl Owners {
         let by_weight = self
             .others
             .chunk_by(|(one, _), (other, _)| one.weight == other.weight);
-        for (bits, (scored, peer)) in by_weight.flat_map(|same| first_of(same, key)) {
+        for (bits, (scored, peer)) in by_weight.flat_map(|same| first_of(same, key)).flatten() {
             let score = scored.score(bits);
             if score < own {
                 continue;

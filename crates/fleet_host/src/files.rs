@@ -111,7 +111,7 @@ impl From<Kept> for Position {
 impl Files {
     /// Opens the folder, and makes it if it is not there. Returns the kept position, if stored
     /// responses outlive the process (`keeps_position`). The disk may be full: purges are refused
-    /// then, and the node serves.
+    /// then, and the node serves. Whatever else cannot be read or written is an error.
     pub(crate) fn open(
         folder: Option<&Path>,
         keeps_position: bool,
@@ -143,6 +143,11 @@ impl Files {
         };
         let written = folder.append(&[], false, &live);
         folder.tell(&written, OUTBOX, "no purge is taken");
+        if let Err(error) = written
+            && !is_full(&error)
+        {
+            return Err(failed(error));
+        }
         let files = Files {
             folder: Some(folder),
             live,
@@ -240,8 +245,13 @@ impl Folder {
         let path = path.display();
         match written {
             Err(error) if !failed => {
+                let until = if is_full(error) {
+                    ", until there is room"
+                } else {
+                    ""
+                };
                 let error = system_message(error);
-                tracing::error!("[fleet] folder: {path}: {error}: {so}, until there is room");
+                tracing::error!("[fleet] folder: {path}: {error}: {so}{until}");
             }
             Ok(()) if failed => tracing::info!("[fleet] folder: {path} is written again"),
             _ => {}
@@ -259,6 +269,12 @@ impl Folder {
         })?;
         Ok(())
     }
+}
+
+/// Returns whether an error says that there is no room.
+fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded)
 }
 
 /// Locks a file. A process that this one replaces may still hold it.
@@ -286,21 +302,36 @@ fn private() -> OpenOptions {
     options
 }
 
-/// Replaces a file by another one, so that a reader after a crash finds the one or the other.
+/// Replaces a file by another one, so that a reader after a crash finds the one or the other. What
+/// could not be written takes no room.
 fn replace(
     folder: &Path,
     name: &str,
     write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
 ) -> io::Result<File> {
     let (path, new) = (folder.join(name), folder.join(format!("{name}.new")));
-    let file = private().truncate(true).open(&new)?;
+    let replaced = write_new(&new, write).and_then(|file| {
+        std::fs::rename(&new, path)?;
+        File::open(folder)?.sync_all()?;
+        Ok(file)
+    });
+    if replaced.is_err() {
+        // The first error matters.
+        let _ = std::fs::remove_file(&new);
+    }
+    replaced
+}
+
+fn write_new(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+) -> io::Result<File> {
+    let file = private().truncate(true).open(path)?;
     let mut writer = BufWriter::new(&file);
     write(&mut writer)?;
     writer.flush()?;
     drop(writer);
     file.sync_data()?;
-    std::fs::rename(new, path)?;
-    File::open(folder)?.sync_all()?;
     Ok(file)
 }
 
@@ -554,30 +585,53 @@ mod tests {
         let found: Vec<u64> = files.outbox().iter().map(|of| of.key.0).collect();
         assert_eq!(found, [1, 4]);
     }
-    /// Failure: a node whose disk is full does not start, or forgets the purges of its outbox.
+
+    /// Failure: a node whose disk is full does not start, or forgets the purges of its outbox; or
+    /// one starts that may not write, and takes no purge.
     #[test]
     fn a_full_disk_prevents_the_start() {
         let folder = tempfile::tempdir().unwrap();
         let (mut files, _) = Files::open(Some(folder.path()), true).unwrap();
         files.change(vec![write(1, "a"), Change::Keep(kept(7))]);
         drop(files);
-        // No new file can be written.
+        // What is written into new files finds no room.
         let names = ["outbox.jsonl.new", "position.json.new"].map(|name| folder.path().join(name));
-        names
-            .iter()
-            .for_each(|name| std::fs::create_dir(name).unwrap());
+        let fill = || {
+            for name in &names {
+                std::os::unix::fs::symlink("/dev/full", name).unwrap();
+            }
+        };
+        fill();
         let (mut files, position) = Files::open(Some(folder.path()), true).unwrap();
         assert_eq!(position, KeptPosition::At(kept(7)));
+        assert!(!names[0].exists(), "it takes room");
+        std::fs::remove_file(&names[1]).unwrap();
+        fill();
         assert!(!files.change(vec![write(2, "b"), Change::Keep(kept(8))]).1);
+        assert!(names.iter().all(|name| !name.exists()));
         // There is room again.
-        names
-            .iter()
-            .for_each(|name| std::fs::remove_dir(name).unwrap());
         assert!(files.change(vec![write(3, "c"), Change::Keep(kept(9))]).1);
         drop(files);
         let (files, position) = Files::open(Some(folder.path()), true).unwrap();
         assert_eq!(position, KeptPosition::At(kept(9)));
         let found: Vec<u64> = files.outbox().iter().map(|of| of.key.0).collect();
         assert_eq!(found, [1, 3]);
+        drop(files);
+        std::fs::create_dir(&names[0]).unwrap();
+        let error = Files::open(Some(folder.path()), true).unwrap_err();
+        assert!(error.to_string().contains("folder"), "{error}");
+    }
+
+    /// Failure: two processes of a node use its folder at once.
+    #[test]
+    fn two_processes_write_one_outbox() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Files::open(Some(folder.path()), true).unwrap();
+        let path = folder.path().to_owned();
+        let second = std::thread::spawn(move || Files::open(Some(&path), true).is_ok());
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(!second.is_finished());
+        drop(first);
+        assert!(second.join().unwrap());
     }
 }

@@ -100,12 +100,23 @@ async fn create(config: &FleetConfig, settings: LogSettings) -> Result<Created, 
     })
 }
 
-/// Makes the key-value bucket of the nodes' leases, unless it is there. Leases come again within
-/// seconds, so they are kept in memory, and nothing is synced for them.
+/// Makes the key-value bucket of the nodes' leases. One that is there learns how long leases last.
+/// Leases come again within seconds, so they are kept in memory, and nothing is synced for them.
 async fn make_bucket(context: &Context, fleet: &str, replicas: usize) -> Result<(), Error> {
     let bucket = members_bucket(fleet);
     let name = format!("KV_{bucket}");
-    if context.get_stream(&name).await.is_ok() {
+    let failed = |error: &dyn std::fmt::Display| {
+        Error::Server(format!(
+            "the log is there, the list of members is not as it should be: {error}"
+        ))
+    };
+    if let Ok(found) = context.get_stream(&name).await {
+        let mut config = found.cached_info().config.clone();
+        if config.max_age != LEASE_LONGEST {
+            config.max_age = LEASE_LONGEST;
+            let updated = context.update_stream(config).await;
+            updated.map_err(|error| failed(&error))?;
+        }
         return Ok(());
     }
     let wanted = Config {
@@ -124,15 +135,7 @@ async fn make_bucket(context: &Context, fleet: &str, replicas: usize) -> Result<
         ..Config::default()
     };
     let made = context.create_stream(wanted).await;
-    // The log is there already.
-    made.map_or_else(
-        |error| {
-            Err(Error::Server(format!(
-                "the log is there, the list of members is not: {error}"
-            )))
-        },
-        |_| Ok(()),
-    )
+    made.map(|_| ()).map_err(|error| failed(&error))
 }
 
 fn stream_config(fleet: &str, settings: LogSettings, identity: &str) -> Config {

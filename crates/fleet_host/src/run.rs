@@ -237,7 +237,7 @@ impl Running {
     fn on_timeout(&mut self) {
         let now = clock::now();
         self.follower.on_timeout(now, &mut self.out);
-        self.acceptor.set_in_doubt(self.follower.doubts_log());
+        self.acceptor.set_in_doubt(now, self.follower.doubts_log());
         self.acceptor.on_timeout(now, &mut self.out);
     }
 
@@ -325,7 +325,7 @@ impl Running {
                 }
                 self.follower.on_disconnected();
                 self.acceptor.on_disconnected();
-                self.members.on_disconnected();
+                self.members.on_disconnected(clock::now());
             }
             // Wrong credentials, a certificate that is not trusted, a missing permission.
             Event::ClientError(error) => {
@@ -430,6 +430,8 @@ impl Running {
     fn carry_out(&mut self) {
         loop {
             while !self.out.is_empty() {
+                let (log, applied) = self.place();
+                self.shared.owned.set_known(log, applied);
                 let actions: Vec<Action> = self.out.drain().collect();
                 for action in actions {
                     self.act(action);
@@ -509,9 +511,14 @@ impl Running {
         if std::mem::replace(&mut self.shown_offers, changes) != changes {
             self.shared.owned.set_owners(self.members.owners());
         }
-        let position = self.follower.position();
-        let (log, applied) = position.map_or((None, 0), |(log, applied)| (Some(log), applied));
+        let (log, applied) = self.place();
         self.shared.owned.set_applied(log, applied);
+    }
+
+    /// Returns the log that the node follows, and its last entry that the core has applied.
+    fn place(&self) -> (Option<&str>, u64) {
+        let position = self.follower.position();
+        position.map_or((None, 0), |(log, applied)| (Some(log), applied))
     }
 
     fn act(&mut self, action: Action) {

@@ -100,9 +100,9 @@ impl Outcome {
         })
     }
 
-    /// Counts Data that answers so many requests.
-    pub fn answered(&mut self, took: Duration, requests: u64, marked: bool) {
-        self.exchanges += requests;
+    /// Counts Data.
+    pub fn answered(&mut self, took: Duration, marked: bool) {
+        self.exchanges += 1;
         self.marks += u64::from(marked);
         self.round_trips_ns
             .saturating_record(took.as_nanos() as u64);
@@ -201,7 +201,7 @@ impl Load {
                 else {
                     return;
                 };
-                self.outcome.answered(took, 1, marked);
+                self.outcome.answered(took, marked);
             }
             Received::Nack { interest, reason } => {
                 let answered =

@@ -60,8 +60,10 @@ const WARM_UP: Duration = Duration::from_millis(300);
 /// all its threads.
 ///
 /// With --trace, the consumer requests the objects of a trace in their order instead, in segments.
-/// The share of requests that do not reach the producer is the hit ratio of the forwarder, which
-/// `larder replay` computes for the same trace.
+/// The share of Interests that do not reach the producer is the hit ratio of the forwarder; lost
+/// ones count as misses. `larder replay` computes it from the segments of the same trace, which
+/// `larder trace convert --segments` writes. A request for a segment that is outstanding joins it,
+/// without an Interest.
 #[derive(Args, Debug)]
 pub struct BenchArgs {
     /// URI of the forwarder, such as unix:///run/nfd/nfd.sock or tcp://127.0.0.1:6363 [default: as
@@ -137,11 +139,15 @@ struct Row {
     /// Interests answered by Data; requests of a trace.
     exchanges: u64,
     exchanges_per_second: f64,
-    /// The shares of a trace's requests and bytes that did not come from the producer.
+    /// The share of a trace's Interests that the forwarder answered; what is lost is a miss.
     #[serde(skip_serializing_if = "Option::is_none")]
     hit_ratio: Option<f64>,
+    /// The share of the bytes of their Data.
     #[serde(skip_serializing_if = "Option::is_none")]
     byte_hit_ratio: Option<f64>,
+    /// Requests of a trace that joined an outstanding Interest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    joined: Option<u64>,
     /// Interests without an answer, and with a Nack.
     lost: u64,
     nacks: u64,
@@ -342,15 +348,21 @@ fn replay(args: &BenchArgs, path: &Path) -> Result<Option<Row>, Failure> {
     let outcome = replayed::run(&mut consumer, trace, &options, &progress, usage);
     // The producer's own failure explains more than missing answers.
     let answered = producer.stop()?;
-    let Some((outcome, bytes)) = outcome? else {
+    let Some((outcome, sent)) = outcome? else {
         return Ok(None);
     };
-    let requests = outcome.exchanges;
-    let share = |missed: u64, all: u64| 1.0 - missed as f64 / all.max(1) as f64;
+    let missed = answered.interests + outcome.lost + outcome.nacks;
+    let share = |missed: u64, all: u64| 1.0 - missed.min(all) as f64 / all.max(1) as f64;
     let row = Row {
-        hit_ratio: Some(share(answered.interests, requests)),
-        byte_hit_ratio: Some(share(answered.bytes, bytes)),
-        ..Row::new("trace", bytes / requests.max(1), window, &outcome)
+        hit_ratio: Some(share(missed, sent.interests)),
+        byte_hit_ratio: Some(share(answered.bytes, sent.bytes)),
+        joined: Some(sent.joined),
+        ..Row::new(
+            "trace",
+            sent.bytes / outcome.exchanges.max(1),
+            window,
+            &outcome,
+        )
     };
     print_json(args, &row)?;
     Ok(Some(row))
@@ -373,6 +385,7 @@ impl Row {
             exchanges_per_second: outcome.exchanges as f64 / outcome.took.as_secs_f64().max(1e-9),
             hit_ratio: None,
             byte_hit_ratio: None,
+            joined: None,
             lost: outcome.lost,
             nacks: outcome.nacks,
             marks: outcome.marks,

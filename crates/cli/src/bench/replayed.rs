@@ -39,10 +39,15 @@ pub struct Options {
     pub segment: NonZeroU64,
 }
 
-/// The requests for a segment that is outstanding.
-struct Asked {
-    at: Time,
-    requests: u64,
+/// What was requested.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sent {
+    /// Interests.
+    pub interests: u64,
+    /// Requests for segments that were outstanding.
+    pub joined: u64,
+    /// Bytes of the Data that answered.
+    pub bytes: u64,
 }
 
 struct Replayed<'a> {
@@ -51,33 +56,31 @@ struct Replayed<'a> {
     segments: Vec<Access>,
     interest: PreparedInterest,
     options: &'a Options,
-    asked: HashMap<u64, Asked>,
+    /// When the outstanding segments were requested.
+    asked: HashMap<u64, Time>,
     /// The outstanding segments, oldest first. Some of them have been answered.
-    sent: VecDeque<(u64, Time)>,
-    interests: u64,
+    oldest: VecDeque<(u64, Time)>,
+    sent: Sent,
     outcome: Outcome,
-    bytes: u64,
 }
 
-/// Requests all of the trace, as far as the time allows. Returns the outcome and the bytes of what
-/// was answered; `None` if a signal ended it.
+/// Requests all of the trace, as far as the time allows. Returns `None` if a signal ended it.
 pub fn run(
     client: &mut Client,
     trace: Trace,
     options: &Options,
     progress: &Progress,
     usage: impl Fn() -> Option<Usage>,
-) -> Result<Option<(Outcome, u64)>, Failure> {
+) -> Result<Option<(Outcome, Sent)>, Failure> {
     let mut replayed = Replayed {
         trace,
         segments: Vec::new(),
         interest: PreparedInterest::new(client, &options.prefix)?,
         options,
         asked: HashMap::new(),
-        sent: VecDeque::new(),
-        interests: 0,
+        oldest: VecDeque::new(),
+        sent: Sent::default(),
         outcome: Outcome::new()?,
-        bytes: 0,
     };
     let started = client.now();
     let deadline = options.duration.map_or(Time::MAX, |time| started + time);
@@ -96,8 +99,8 @@ pub fn run(
     }
     replayed.outcome.took = client.now().since(started);
     replayed.outcome.after = usage();
-    let Replayed { outcome, bytes, .. } = replayed;
-    Ok((!client.interrupted()).then_some((outcome, bytes)))
+    let Replayed { outcome, sent, .. } = replayed;
+    Ok((!client.interrupted()).then_some((outcome, sent)))
 }
 
 impl Replayed<'_> {
@@ -108,17 +111,13 @@ impl Replayed<'_> {
             let Some(number) = self.next()? else {
                 return Ok(false);
             };
-            if let Some(asked) = self.asked.get_mut(&number) {
-                asked.requests += 1;
+            if self.asked.contains_key(&number) {
+                self.sent.joined += 1;
                 continue;
             }
-            let asked = Asked {
-                at: now,
-                requests: 1,
-            };
-            self.asked.insert(number, asked);
-            self.sent.push_back((number, now));
-            self.interests += 1;
+            self.asked.insert(number, now);
+            self.oldest.push_back((number, now));
+            self.sent.interests += 1;
             self.interest.send(client, number);
         }
         Ok(true)
@@ -126,7 +125,7 @@ impl Replayed<'_> {
 
     fn may_ask(&self, now: Time, started: Time) -> bool {
         let rate = self.options.rate;
-        rate.is_none_or(|rate| due(started, self.interests + 1, rate) <= now)
+        rate.is_none_or(|rate| due(started, self.sent.interests + 1, rate) <= now)
     }
 
     /// Returns the number of the next segment, unless the trace is over.
@@ -146,7 +145,7 @@ impl Replayed<'_> {
     fn receive(&mut self, client: &mut Client, started: Time) -> Result<(), Failure> {
         let now = client.now();
         let rate = self.options.rate;
-        let next = rate.map(|rate| due(started, self.interests + 1, rate));
+        let next = rate.map(|rate| due(started, self.sent.interests + 1, rate));
         let until = next.unwrap_or(Time::MAX).min(now + PATIENCE);
         client
             .receive(Some(until), |now, received, _| {
@@ -161,18 +160,19 @@ impl Replayed<'_> {
         match received {
             Received::Data { data, marked, .. } => {
                 let number = number(data.name);
-                let Some(asked) = number.and_then(|number| self.asked.remove(&number)) else {
+                let Some(at) = number.and_then(|number| self.asked.remove(&number)) else {
                     return;
                 };
-                self.bytes += data.content.len() as u64 * asked.requests;
-                self.outcome
-                    .answered(now.since(asked.at), asked.requests, marked);
+                self.sent.bytes += data.content.len() as u64;
+                self.outcome.answered(now.since(at), marked);
             }
             Received::Nack { interest, reason } => {
                 let number = number(interest.name);
                 let asked = number.and_then(|number| self.asked.remove(&number));
-                let asked = asked.filter(|_| reason != NackReason::Duplicate);
-                self.outcome.nacks += asked.map_or(0, |asked| asked.requests);
+                // A duplicate nonce drawn by chance is no property of the forwarder.
+                let is_refused = asked.is_some() && reason != NackReason::Duplicate;
+                self.outcome.nacks += u64::from(is_refused);
+                self.sent.interests -= u64::from(asked.is_some() && !is_refused);
             }
             Received::Interest { .. } => {}
         }
@@ -180,16 +180,15 @@ impl Replayed<'_> {
 
     /// Drops the Interests without an answer.
     fn give_up(&mut self, now: Time) {
-        while let Some((number, at)) = self.sent.front().copied() {
-            let is_same = |asked: &&Asked| asked.at == at;
-            if let Some(asked) = self.asked.get(&number).filter(is_same) {
+        while let Some((number, at)) = self.oldest.front().copied() {
+            if self.asked.get(&number) == Some(&at) {
                 if at + PATIENCE > now {
                     return;
                 }
-                self.outcome.lost += asked.requests;
+                self.outcome.lost += 1;
                 self.asked.remove(&number);
             }
-            self.sent.pop_front();
+            self.oldest.pop_front();
         }
     }
 }

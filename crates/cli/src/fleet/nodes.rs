@@ -141,6 +141,24 @@ impl Seen {
         zones
     }
 
+    /// Returns the share of the objects of its zone that a node with this offer owns.
+    fn share(&self, offer: &PeerOffer) -> f64 {
+        let offers = self.nodes.iter().filter_map(|node| node.offer.as_ref());
+        let zone = offers.filter(|other| other.zone == offer.zone);
+        let all: f64 = zone.map(|other| other.capacity as f64).sum();
+        offer.capacity as f64 / all.max(1.0)
+    }
+
+    /// Returns the page, with the share of each node as `owns`.
+    fn page(&self) -> Value {
+        let mut page = self.page.clone();
+        for node in page["nodes"].as_array_mut().into_iter().flatten() {
+            let offer = FleetNode::read(node).and_then(|node| node.offer);
+            node["owns"] = json!(offer.map(|offer| self.share(&offer)));
+        }
+        page
+    }
+
     fn text(&self, key: &str) -> &str {
         self.page[key].as_str().unwrap_or_default()
     }
@@ -186,12 +204,6 @@ impl Seen {
 /// Prints the nodes.
 pub(super) fn status(args: &StatusArgs) -> Result<(), Failure> {
     let seen = Seen::by(&args.node)?;
-    let zones = seen.zones();
-    let share = |offer: &PeerOffer| {
-        let zone = zones.get(&*offer.zone).into_iter().flatten();
-        let all: f64 = zone.map(|(_, offer)| offer.capacity as f64).sum();
-        offer.capacity as f64 / all.max(1.0) * 100.0
-    };
     let mut list = List::new(COLUMNS);
     for node in &seen.nodes {
         let offer = node.offer.as_ref();
@@ -205,7 +217,7 @@ pub(super) fn status(args: &StatusArgs) -> Result<(), Failure> {
                     .map(|offer| &offer.zone)
                     .filter(|zone| !zone.is_empty())
             ),
-            json!(offer.map(|offer| format!("{:.1} %", share(offer)))),
+            json!(offer.map(|offer| format!("{:.1} %", 100.0 * seen.share(offer)))),
             json!(offer.map(|offer| ByteSize::from_bytes(offer.capacity).to_string())),
             json!(offer.map(|offer| offer.address)),
             json!(node.heard.map(|seconds| format!("{seconds:.1} s ago"))),
@@ -213,7 +225,7 @@ pub(super) fn status(args: &StatusArgs) -> Result<(), Failure> {
         ]);
     }
     if args.node.json {
-        line!("{}", seen.page);
+        line!("{}", seen.page());
     } else {
         line!(
             "fleet {}, seen by {}: {}",
@@ -328,6 +340,13 @@ mod tests {
                 .unwrap()
                 .push(json!({ "node": "silent", "address": null }));
         }));
+        let page = seen.page();
+        let owns: Vec<&Value> = (0..3).map(|node| &page["nodes"][node]["owns"]).collect();
+        assert_eq!(owns, [&json!(1.0), &json!(1.0), &json!(null)]);
+        let both = Seen::read(self::page(|page| {
+            page["nodes"][1]["capacity_bytes"] = json!(3)
+        }));
+        assert_eq!(both.unwrap().page()["nodes"][1]["owns"], 0.75);
         let seen = seen.unwrap();
         let zones = seen.zones();
         let names: Vec<(&str, Vec<&str>)> = zones

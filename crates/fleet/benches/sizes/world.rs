@@ -1,7 +1,8 @@
 //! A fleet in virtual time: the real cores of the nodes, over the model of the servers.
 
 use crate::servers::{
-    CORES, Delivery, Log, MESSAGE, SERVERS, Server, WRITE, Word, delivery_of, delivery_of_note,
+    APPEND, CORES, Delivery, Log, MESSAGE, SERVERS, Server, WRITE, Word, delivery_of,
+    delivery_of_note,
 };
 use larder_fleet::{
     Acceptor, AcceptorConfig, Action, Follower, FollowerConfig, FollowerState, Id, JournalAction,
@@ -10,9 +11,10 @@ use larder_fleet::{
 };
 use larder_units::{Stream, Streams, Time};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeSet, BinaryHeap, HashMap};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub const MAX_LAG: Duration = Duration::from_secs(30);
@@ -28,6 +30,9 @@ const NODE_MESSAGE: Duration = Duration::from_micros(20);
 
 /// A purge is on the disk of the node that takes it after this.
 const SYNC: Duration = Duration::from_millis(1);
+
+/// The time between two looks at the proofs of all nodes.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// The longest pause of a node before it connects again.
 const RECONNECT: u64 = 2_000;
@@ -144,22 +149,26 @@ pub struct Seen {
     pub not_fresh: f64,
 }
 
-/// Returns what a quiet fleet of so many nodes would see in a second: all nodes get each entry and
-/// each renewal.
+/// Returns what a fleet of so many nodes would see in a second: all nodes get each entry, each
+/// renewal, and the whole bucket of leases from time to time.
 pub fn expected(count: usize, purges: u64) -> Seen {
     let nodes = count as u64;
     let beats = nodes * u64::from(limits::BEATS_OF_MANY) / MAX_LAG.as_secs();
     let (entries, renewals) = (beats + purges, nodes / limits::RENEW_LONGEST.as_secs());
-    let delivered = nodes * (entries + renewals);
-    let of_server = Duration::from_secs_f64(delivered as f64 / SERVERS as f64 * 1e-9);
-    let each = WRITE + MESSAGE;
+    let again = limits::RENEW_LONGEST * limits::LEASES_AGAIN;
+    let leases = nodes * nodes / again.as_secs();
+    let written = nodes * (entries + renewals);
+    let cost = (WRITE + MESSAGE) * u32::try_from(written / SERVERS as u64).unwrap_or(u32::MAX)
+        + MESSAGE * u32::try_from(leases / SERVERS as u64).unwrap_or(u32::MAX)
+        + APPEND * u32::try_from(entries + renewals).unwrap_or(u32::MAX);
     Seen {
         elapsed: Duration::from_secs(1),
         entries,
         renewals,
-        delivered,
-        bytes: nodes * (beats * BEAT_BYTES + purges * PURGE_BYTES + renewals * RENEWAL_BYTES),
-        busy: of_server.as_secs_f64() * each.as_nanos() as f64 / f64::from(CORES),
+        delivered: written + leases,
+        bytes: nodes * (beats * BEAT_BYTES + purges * PURGE_BYTES + renewals * RENEWAL_BYTES)
+            + leases * RENEWAL_BYTES,
+        busy: cost.as_secs_f64() / f64::from(CORES),
         ..Seen::default()
     }
 }
@@ -183,10 +192,14 @@ pub struct World {
     purge_pause: Option<Duration>,
     seen: Seen,
     seen_since: Time,
+    /// When the nodes' proofs are looked at again.
+    next_look: Time,
+    /// The names in the bucket of leases, which is in the memory of the servers.
+    bucket: BTreeSet<Arc<str>>,
 }
 
 impl World {
-    /// Starts so many nodes within two seconds.
+    /// Starts so many nodes within ten seconds.
     pub fn new(count: usize, seed: u64) -> World {
         let mut chance = Streams::new(seed).stream("sizes");
         let nodes = (0..count).map(|number| Node::new(number, &mut chance));
@@ -206,17 +219,19 @@ impl World {
             purge_pause: None,
             seen: Seen::default(),
             seen_since: Time::from_secs(1),
+            next_look: Time::from_secs(1),
+            bucket: BTreeSet::new(),
         };
+        // The phases of their beats are those of nodes that have started at any time.
         for node in 0..count {
-            world.connect_later(node);
+            let pause = Duration::from_millis(world.chance.below(10_000));
+            world.after(pause, Event::Node(node, 0, NodeEvent::Connect));
         }
         world
     }
 
     pub fn run_for(&mut self, span: Duration) {
-        const LOOK: Duration = Duration::from_millis(100);
         let end = self.now + span;
-        let mut look = self.now + LOOK;
         while let Some(Reverse((at, _, _))) = self.events.peek() {
             if *at > end {
                 break;
@@ -225,10 +240,11 @@ impl World {
                 break;
             };
             self.now = at;
-            while look <= at {
-                let stale = self.nodes.iter().filter(|node| !node.is_fresh(look));
-                self.seen.not_fresh += stale.count() as f64 * LOOK.as_secs_f64();
-                look += LOOK;
+            while self.next_look <= at {
+                let look = self.next_look;
+                let without = self.nodes.iter().filter(|node| !node.is_fresh(look));
+                self.seen.not_fresh += without.count() as f64 * LOOK.as_secs_f64();
+                self.next_look += LOOK;
             }
             let event = self.slots[slot].take().expect("a slot has one event");
             self.free.push(slot);
@@ -262,7 +278,7 @@ impl World {
         }
     }
 
-    /// Returns whether all nodes follow the log, have executed all of it, and know each other.
+    /// Returns whether all nodes follow the log, up to its last entries, and know each other.
     pub fn is_settled(&self) -> bool {
         let (last, count) = (self.log.entries.len() as u64, self.nodes.len());
         self.nodes.iter().all(|node| {
@@ -293,8 +309,9 @@ impl World {
         }
     }
 
-    /// All servers are away.
+    /// All servers are away, and lose what is in their memory.
     pub fn stop_servers(&mut self) {
+        self.bucket.clear();
         for server in &mut self.servers {
             server.is_down = true;
             server.waiting.clear();
@@ -323,7 +340,7 @@ impl World {
         node.timer = None;
         node.follower.on_disconnected();
         node.acceptor.on_disconnected();
-        node.members.on_disconnected();
+        node.members.on_disconnected(self.now);
     }
 
     fn connect_later(&mut self, index: usize) {
@@ -363,6 +380,7 @@ impl World {
             Event::Deliver(server, delivery) => self.deliver(server, delivery),
             Event::Publish(node, connection, publication) => {
                 if self.leads() {
+                    self.servers[self.leader].append(self.now);
                     let at = self.log.append_at(self.now) + HOP + HOP;
                     self.at(at, Event::Committed(node, connection, publication));
                 }
@@ -382,10 +400,9 @@ impl World {
                 self.answer(node, connection, messages, NodeEvent::Read(token, answer));
             }
             Event::ReadLeases(node, connection) => {
-                let connected = self.nodes.iter().filter(|node| node.is_connected);
-                let names = connected.filter_map(|node| node.members.live().next());
-                let names: Vec<String> = names.map(str::to_owned).collect();
-                self.answer(node, connection, 1, NodeEvent::Leases(names));
+                let names: Vec<String> = self.bucket.iter().map(|name| name.to_string()).collect();
+                // Each is a message of its own.
+                self.answer(node, connection, names.len(), NodeEvent::Leases(names));
             }
             Event::Purge(pause) => self.purge(pause),
         }
@@ -520,7 +537,7 @@ impl World {
                 }
                 node.timer = None;
                 node.follower.on_timeout(now, &mut out);
-                node.acceptor.set_in_doubt(node.follower.doubts_log());
+                node.acceptor.set_in_doubt(now, node.follower.doubts_log());
                 node.acceptor.on_timeout(now, &mut out);
             }
             NodeEvent::Connect => return self.connect(index),
@@ -605,6 +622,8 @@ impl World {
             Action::ReadLeases => Event::ReadLeases(index, connection),
             Action::Say(note) => {
                 self.seen.renewals += 1;
+                self.bucket.insert(note.node.as_str().into());
+                self.servers[self.leader].append(now);
                 let delivery = delivery_of_note(note);
                 for other in (0..SERVERS).filter(|other| *other != server) {
                     let pause = self.hop() + HOP;

@@ -22,7 +22,7 @@ impl Setup {
     fn new(config: AcceptorConfig) -> Setup {
         let (mut acceptor, mut out) = (Acceptor::new(config, 1), Outbox::new());
         acceptor.on_connected(Time::ZERO, &mut out);
-        acceptor.set_in_doubt(false);
+        acceptor.set_in_doubt(Time::ZERO, false);
         Setup { acceptor, out }
     }
 
@@ -146,7 +146,7 @@ fn a_purge_leaves_while_the_log_is_in_doubt() {
     setup
         .acceptor
         .on_acknowledged(at(0), &"a".into(), 7, None, &mut setup.out);
-    setup.acceptor.set_in_doubt(true);
+    setup.acceptor.set_in_doubt(at(1), true);
     setup.run(at(400));
     assert_eq!(setup.acceptor.len(), 1);
     setup
@@ -160,7 +160,8 @@ fn a_purge_leaves_while_the_log_is_in_doubt() {
         .on_acknowledged(at(400), &published[0], 8, None, &mut setup.out);
     setup.run(at(710));
     assert_eq!(setup.acceptor.len(), 1);
-    setup.acceptor.set_in_doubt(false);
+    assert_eq!(setup.acceptor.next_timeout(), None);
+    setup.acceptor.set_in_doubt(at(710), false);
     setup.run(at(720));
     assert_eq!(setup.acceptor.len(), 0);
 }

@@ -454,3 +454,46 @@ fn a_purge_of_before_a_restart_is_not_compared() {
         .on_acknowledged(at(3), &beat.expect("a beat"), 13, &mut setup.out);
     assert_eq!(setup.follower.counters().rolled_back, 1);
 }
+
+/// Failure: a node does not doubt the log while it compares it with what it knows, so that purges
+/// leave the outbox; or it doubts for ever, and they never do.
+#[test]
+fn a_log_that_is_compared_is_not_doubted() {
+    let config = FollowerConfig {
+        node: "fra-1".to_owned(),
+        max_lag: MAX_LAG,
+        beats: 6,
+    };
+    let mut follower = Follower::new(config, 7);
+    assert!(follower.doubts_log());
+    follower.on_started(None, Vec::new());
+    assert!(follower.doubts_log());
+    let mut setup = Setup::connected(1, 10);
+    assert!(setup.follower.doubts_log(), "its entry is compared");
+    let (token, ..) = read(setup.actions().into_iter().next());
+    setup.found(at(0), token, vec![entry(10, "id-10")]);
+    assert!(!setup.follower.doubts_log());
+    // A gap is no doubt, and neither is its read.
+    setup
+        .follower
+        .on_entry(at(1), entry(12, "id-12"), &mut setup.out);
+    assert!(!setup.follower.doubts_log());
+    let (token, from, to, _) = read(setup.pass(at(60)).into_iter().next());
+    assert_eq!((from, to), (11, 12));
+    assert!(!setup.follower.doubts_log());
+    setup.found(at(61), token, vec![entry(11, "id-11"), entry(12, "id-12")]);
+    assert!(!setup.follower.doubts_log());
+    // Another id at an applied entry.
+    setup.actions();
+    setup
+        .follower
+        .on_entry(at(62), entry(11, "other"), &mut setup.out);
+    assert!(setup.follower.doubts_log());
+    let (token, ..) = read(setup.actions().into_iter().next());
+    setup.found(at(63), token, vec![entry(11, "id-11")]);
+    assert!(!setup.follower.doubts_log(), "it was an old message");
+    setup.follower.on_disconnected();
+    assert!(setup.follower.doubts_log());
+    setup.connect(at(64), 1, 12);
+    assert!(setup.follower.doubts_log());
+}

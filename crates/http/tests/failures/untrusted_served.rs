@@ -84,7 +84,8 @@ fn an_untrusted_response_is_served_stale() {
     }
 }
 
-/// Failure: an origin is known to fail, and is not asked about a response that may have been purged.
+/// Failure: an origin is known to fail, and is not asked about a response that may have been
+/// purged.
 #[test]
 fn an_untrusted_response_serves_for_an_origin_that_has_failed() {
     let (mut stage, _) = stored();

@@ -421,7 +421,7 @@ impl World {
                 }
                 node.timer = None;
                 node.follower.on_timeout(now, &mut out);
-                node.acceptor.set_in_doubt(node.follower.doubts_log());
+                node.acceptor.set_in_doubt(now, node.follower.doubts_log());
                 node.acceptor.on_timeout(now, &mut out);
             }
             NodeEvent::Journaled(key, message) => {
