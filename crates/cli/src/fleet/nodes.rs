@@ -340,6 +340,7 @@ mod tests {
                 .unwrap()
                 .push(json!({ "node": "silent", "address": null }));
         }));
+        let seen = seen.unwrap();
         let page = seen.page();
         let owns: Vec<&Value> = (0..3).map(|node| &page["nodes"][node]["owns"]).collect();
         assert_eq!(owns, [&json!(1.0), &json!(1.0), &json!(null)]);
@@ -347,7 +348,6 @@ mod tests {
             page["nodes"][1]["capacity_bytes"] = json!(3)
         }));
         assert_eq!(both.unwrap().page()["nodes"][1]["owns"], 0.75);
-        let seen = seen.unwrap();
         let zones = seen.zones();
         let names: Vec<(&str, Vec<&str>)> = zones
             .iter()

@@ -779,6 +779,13 @@ impl Follower {
             if entry.sequence != self.applied + 1 {
                 return self.not_found(now);
             }
+            let came = self.waiting.get(&entry.sequence);
+            if came.is_some_and(|came| came.id != entry.id) {
+                // One of both is from before a roll-back. What is read from now on is not.
+                self.waiting.clear();
+                self.tries.not_found = self.tries.not_found.max(limits::REPLICA_MISSES);
+                return self.pause(now);
+            }
             self.tries = Tries::default();
             if !self.apply(entry, out) {
                 return;

@@ -497,3 +497,40 @@ fn a_log_that_is_compared_is_not_doubted() {
     setup.connect(at(64), 1, 12);
     assert!(setup.follower.doubts_log());
 }
+
+/// Failure: an answer of before a roll-back comes late, and a node applies it, and then the new
+/// entries after it: it does not learn what the log has lost.
+#[test]
+fn an_old_answer_is_mixed_with_new_entries() {
+    let (mut setup, _) = Setup::reading(10);
+    setup.actions();
+    setup
+        .follower
+        .on_entry(at(1), entry(13, "old-13"), &mut setup.out);
+    let (token, from, to, _) = read(setup.pass(at(60)).into_iter().next());
+    assert_eq!((from, to), (11, 13));
+    // The log loses all above 11, and has others there now.
+    for (sequence, id) in [(12, "new-12"), (13, "new-13"), (14, "new-14")] {
+        setup
+            .follower
+            .on_entry(at(70), entry(sequence, id), &mut setup.out);
+    }
+    setup.actions();
+    let old = [(11, "id-11"), (12, "old-12"), (13, "old-13")];
+    let entries = old.map(|(sequence, id)| entry(sequence, id));
+    setup.found(at(80), token, entries.to_vec());
+    let applied = |actions: &[Action]| -> Vec<u64> {
+        let sequences = actions.iter().filter_map(|action| match action {
+            Action::Apply { sequence, .. } => Some(*sequence),
+            _ => None,
+        });
+        sequences.collect()
+    };
+    assert_eq!(applied(&setup.actions()), [11]);
+    let (token, from, to, source) = read(setup.pass(at(1000)).into_iter().next());
+    assert_eq!((from, to, source), (12, 14, ReadFrom::Leader));
+    let new = [(12, "new-12"), (13, "new-13"), (14, "new-14")];
+    let entries = new.map(|(sequence, id)| entry(sequence, id));
+    setup.found(at(1001), token, entries.to_vec());
+    assert_eq!(applied(&setup.actions()), [12, 13, 14]);
+}

@@ -23,6 +23,7 @@
 //!   position before. The barrier and what is unreadable make all stale.
 //! * A position is kept when it is settled, and only at a beat.
 //! * "Not found" by a lagging replica or a deposed leader is no loss.
+//! * What is read, and differs from what has come meanwhile, is read again.
 //! * A purge is journaled, then published, repeated with the same id, and stays after its
 //!   acknowledgement, also while there is no connection or the log is in doubt. After a barrier and
 //!   each new beginning it is published again, under a new id; after a restart as well, unless the
