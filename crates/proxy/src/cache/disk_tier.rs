@@ -140,3 +140,40 @@ pub(crate) async fn tier_lookup(
         position: found.position,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_units::ByteSize;
+
+    /// Failure: a response that was removed or replaced while the disk was read is served.
+    #[tokio::test]
+    async fn a_record_that_is_gone_counts_as_current() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = DiskConfig {
+            path: folder.path().join("disk"),
+            capacity: ByteSize::from_mib(64),
+            policy: "fifo".parse().unwrap(),
+            queue: ByteSize::from_mib(1),
+        };
+        let disk = start(&config, &Streams::new(1)).unwrap();
+        let mut tier = Tier(disk.clone());
+        let key = b"http://site.test/";
+        let response = || [Bytes::from_static(b"head"), Bytes::from_static(b"body")];
+        for change in ["removed", "replaced"] {
+            assert!(tier.put(key, 0, response()));
+            let found = disk.tier_lookup(key, None, 8, |_| Some(())).await;
+            let Some(Found::Whole(found, ())) = found else {
+                panic!("{change}: it is there");
+            };
+            let verdict = |tier: &Tier| tier.verdict(key, found.position, &found.value);
+            assert_eq!(verdict(&tier), PurgeVerdict::Kept, "{change}");
+            if change == "removed" {
+                tier.remove(key);
+            } else {
+                assert!(tier.put(key, 0, response()));
+            }
+            assert_eq!(verdict(&tier), PurgeVerdict::Purged, "{change}");
+        }
+    }
+}
