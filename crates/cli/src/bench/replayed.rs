@@ -87,9 +87,12 @@ pub fn run(
     let mut shown = started;
     replayed.outcome.before = usage();
     let mut is_over = false;
-    while !client.interrupted() && !(is_over && replayed.asked.is_empty()) {
+    while !client.interrupted() {
         let now = client.now();
         is_over = is_over || now >= deadline || !replayed.ask(client, started)?;
+        if is_over && replayed.asked.is_empty() {
+            break;
+        }
         replayed.receive(client, started)?;
         if client.now() >= shown {
             shown = client.now() + PROGRESS_EVERY;
