@@ -78,6 +78,8 @@ pub struct Follower {
     beat: Option<Beat>,
     next_beat: Time,
     barrier: Option<PendingBarrier>,
+    /// Whether the outbox has to be published again, when a barrier has come.
+    awaits_barrier: bool,
     fresh_until: Option<Time>,
     marks: Marks,
     counters: FollowerCounters,
@@ -109,6 +111,7 @@ impl Follower {
             beat: None,
             next_beat: Time::ZERO,
             barrier: None,
+            awaits_barrier: false,
             fresh_until: None,
             marks: Marks::default(),
             counters: FollowerCounters::default(),
@@ -182,9 +185,11 @@ impl Follower {
     }
 
     /// Returns whether the log may have lost entries that the node has applied: it is compared with
-    /// what the node knows, or the node is about to begin at its end.
+    /// what the node knows, or the node is about to begin at its end. Or it has lost some, and the
+    /// node's barrier has not come, after which the outbox is published again.
     pub fn doubts_log(&self) -> bool {
-        self.begin.is_some() || !self.checks.is_empty() || !matches!(self.phase, Phase::Reading)
+        let compares = !self.checks.is_empty() || !matches!(self.phase, Phase::Reading);
+        self.begin.is_some() || self.awaits_barrier || compares
     }
 
     /// Returns the id of an applied entry, if it is one of the last [`limits::RECENT_IDS`].
@@ -398,6 +403,11 @@ impl Follower {
     }
 
     fn make_stale(&mut self, reason: StaleReason, out: &mut Outbox) {
+        if reason == StaleReason::RolledBack {
+            self.awaits_barrier = true;
+        } else if reason.entries_lost() {
+            self.awaits_barrier = false;
+        }
         out.push(Action::MakeStale {
             mark: self.marks.next_mark(),
             reason,

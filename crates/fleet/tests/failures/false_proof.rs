@@ -390,6 +390,18 @@ fn a_roll_back_is_found_once_and_not_told() {
         .on_acknowledged(at(5006), &barrier.id, 13, &mut setup.out);
     let kept = |action: &Action| matches!(action, Action::Keep(kept) if kept.applied == 12);
     assert!(setup.actions().iter().any(kept));
+    // The outbox is published again when the barrier comes. Nothing leaves it before.
+    assert!(setup.follower.doubts_log());
+    let (id, body) = (barrier.id.clone(), Body::Barrier);
+    let sequence = 13;
+    let entry = LogEntry { sequence, id, body };
+    setup.follower.on_entry(at(5007), entry, &mut setup.out);
+    let is_stale = |action: &Action| {
+        let reason = StaleReason::Barrier;
+        matches!(action, Action::MakeStale { reason: is, .. } if *is == reason)
+    };
+    assert!(setup.actions().iter().any(is_stale));
+    assert!(!setup.follower.doubts_log());
 }
 
 /// Failure: a node relies on a purge that an earlier process of it has put into the log, and the
