@@ -97,7 +97,7 @@ pub const RENEW: Duration = Duration::from_secs(2);
 
 /// The lease of a node ends this long after its last renewal, unless that promised the next one for
 /// later.
-pub const LEASE: Duration = Duration::from_secs(6);
+pub const LEASE: Duration = RENEW.saturating_mul(RENEWALS);
 
 /// Nodes of a fleet that renew their leases after [`RENEW`]. In a larger one, each node does so
 /// proportionally later, because all hear each renewal: 50 a second, with up to 1,000 nodes.
@@ -108,7 +108,7 @@ pub const RENEW_NODES: usize = 100;
 pub const RENEW_LONGEST: Duration = Duration::from_secs(20);
 
 /// The bucket keeps a lease for so long: the longest one.
-pub const LEASE_LONGEST: Duration = Duration::from_secs(60);
+pub const LEASE_LONGEST: Duration = RENEW_LONGEST.saturating_mul(RENEWALS);
 
 /// Beats of a node in each `max_lag`, in a fleet of at most [`RENEW_NODES`]: the servers may be
 /// away for five sixths of it.

@@ -8,7 +8,7 @@
 //! | the same | `{"v":1,"renew":20}` | its next renewal comes within 20 s: a large fleet |
 //! | the same, with `KV-Operation: DEL` | | the node has stopped |
 //! | `larder.FLEET.wait.NODE` | `{"v":1,"log":"…","position":66,"id":"…"}` | it waits until all have that |
-//! | `larder.FLEET.applied.NODE.OTHER` | the same | it has applied that, and all before; `OTHER` waits for it |
+//! | `larder.FLEET.applied.NODE.OTHER` | the same | it has applied that; `OTHER` waits for it |
 //!
 //! The subject has the name of the node that speaks, so that the servers can forbid others to. Only
 //! the node that waits hears the answers of all others.

@@ -72,14 +72,11 @@ pub fn run(
     load.outcome.before = usage();
     load.outcome.took = load.pass_time(client, options.duration)?;
     load.outcome.after = usage();
-    let nothing = load.outcome.exchanges == 0 && !client.interrupted();
-    match nothing {
-        true if load.outcome.nacks > 0 => Err(Failure::runtime(
-            "the forwarder answers with Nacks: it has no route to the producer",
-        )),
-        true => Err(Failure::runtime("no answer arrives through the forwarder")),
-        false => Ok((!client.interrupted()).then_some(load.outcome)),
+    if client.interrupted() {
+        return Ok(None);
     }
+    load.outcome.check_answered()?;
+    Ok(Some(load.outcome))
 }
 
 impl Outcome {
@@ -98,6 +95,21 @@ impl Outcome {
             before: None,
             after: None,
         })
+    }
+
+    /// Checks that there was an answer.
+    ///
+    /// # Errors
+    /// If there was none.
+    pub fn check_answered(&self) -> Result<(), Failure> {
+        if self.exchanges > 0 {
+            return Ok(());
+        }
+        Err(Failure::runtime(if self.nacks > 0 {
+            "the forwarder answers with Nacks: it has no route to the producer"
+        } else {
+            "no answer arrives through the forwarder"
+        }))
     }
 
     /// Counts Data.

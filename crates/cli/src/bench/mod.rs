@@ -174,7 +174,7 @@ struct Case {
 pub fn run(args: BenchArgs) -> Result<(), Failure> {
     let mut measured = Vec::new();
     if let Some(path) = &args.trace {
-        measured.extend(replay(&args, path)?);
+        measured.push(replay(&args, path)?);
     } else {
         let cases = cases(&args)?;
         let bar = progress_bar(args.json, cases.len());
@@ -312,8 +312,8 @@ fn measure(args: &BenchArgs, case: Case, index: usize) -> Result<Option<Row>, Fa
     Ok(outcome?.map(row))
 }
 
-/// Measures with the requests of a trace. Returns `None` if a signal ended it.
-fn replay(args: &BenchArgs, path: &Path) -> Result<Option<Row>, Failure> {
+/// Measures with the requests of a trace, up to a signal.
+fn replay(args: &BenchArgs, path: &Path) -> Result<Row, Failure> {
     let (window, segment) = match (&args.window[..], &args.size[..]) {
         ([], []) => (1, SEGMENT),
         ([window], []) => (*window, SEGMENT),
@@ -348,9 +348,7 @@ fn replay(args: &BenchArgs, path: &Path) -> Result<Option<Row>, Failure> {
     let outcome = replayed::run(&mut consumer, trace, &options, &progress, usage);
     // The producer's own failure explains more than missing answers.
     let answered = producer.stop()?;
-    let Some((outcome, sent)) = outcome? else {
-        return Ok(None);
-    };
+    let (outcome, sent) = outcome?;
     let missed = answered.interests + outcome.lost + outcome.nacks;
     let share = |missed: u64, all: u64| 1.0 - missed.min(all) as f64 / all.max(1) as f64;
     let row = Row {
@@ -365,7 +363,7 @@ fn replay(args: &BenchArgs, path: &Path) -> Result<Option<Row>, Failure> {
         )
     };
     print_json(args, &row)?;
-    Ok(Some(row))
+    Ok(row)
 }
 
 impl Row {

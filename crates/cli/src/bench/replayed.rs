@@ -22,6 +22,9 @@ use std::time::Duration;
 /// The interval between two updates of the progress.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 
+/// The time for the first answer.
+const FIRST_ANSWER: Duration = Duration::from_secs(10);
+
 /// The units of the progress for the whole trace.
 pub const UNITS: f64 = 1e6;
 
@@ -52,8 +55,8 @@ pub struct Sent {
 
 struct Replayed<'a> {
     trace: Trace,
-    /// The segments of the current object that have not been requested, last one first.
-    segments: Vec<Access>,
+    /// The segments of the current object that have not been requested.
+    segments: Box<dyn Iterator<Item = Access>>,
     interest: PreparedInterest,
     options: &'a Options,
     /// When the outstanding segments were requested.
@@ -64,17 +67,20 @@ struct Replayed<'a> {
     outcome: Outcome,
 }
 
-/// Requests all of the trace, as far as the time allows. Returns `None` if a signal ended it.
+/// Requests all of the trace, as far as the time and signals allow.
+///
+/// # Errors
+/// If the trace is not readable or has no request, or if no answer comes.
 pub fn run(
     client: &mut Client,
     trace: Trace,
     options: &Options,
     progress: &Progress,
     usage: impl Fn() -> Option<Usage>,
-) -> Result<Option<(Outcome, Sent)>, Failure> {
+) -> Result<(Outcome, Sent), Failure> {
     let mut replayed = Replayed {
         trace,
-        segments: Vec::new(),
+        segments: Box::new(std::iter::empty()),
         interest: PreparedInterest::new(client, &options.prefix)?,
         options,
         asked: HashMap::new(),
@@ -93,6 +99,9 @@ pub fn run(
         if is_over && replayed.asked.is_empty() {
             break;
         }
+        if now >= started + FIRST_ANSWER {
+            replayed.outcome.check_answered()?;
+        }
         replayed.receive(client, started)?;
         if client.now() >= shown {
             shown = client.now() + PROGRESS_EVERY;
@@ -103,7 +112,11 @@ pub fn run(
     replayed.outcome.took = client.now().since(started);
     replayed.outcome.after = usage();
     let Replayed { outcome, sent, .. } = replayed;
-    Ok((!client.interrupted()).then_some((outcome, sent)))
+    if sent.interests == 0 && !client.interrupted() {
+        return Err(Failure::usage("the trace has no request"));
+    }
+    outcome.check_answered()?;
+    Ok((outcome, sent))
 }
 
 impl Replayed<'_> {
@@ -133,16 +146,16 @@ impl Replayed<'_> {
 
     /// Returns the number of the next segment, unless the trace is over.
     fn next(&mut self) -> Result<Option<u64>, Failure> {
-        if self.segments.is_empty() {
+        loop {
+            if let Some(segment) = self.segments.next() {
+                return Ok(Some(Content::number(segment.id, segment.size)));
+            }
             let Some(access) = self.trace.next() else {
                 return Ok(None);
             };
             let access = access.map_err(|error| Failure::usage(error.to_string()))?;
-            self.segments.extend(access.segments(self.options.segment));
-            self.segments.reverse();
+            self.segments = Box::new(access.segments(self.options.segment));
         }
-        let segment = self.segments.pop();
-        Ok(segment.map(|segment| Content::number(segment.id, segment.size)))
     }
 
     fn receive(&mut self, client: &mut Client, started: Time) -> Result<(), Failure> {

@@ -125,6 +125,18 @@ fn a_trace_over_ndn_has_other_hits_than_the_store() {
                 assert!(store == "64MiB" || exchanges - hits > segments, "{report}");
             }
         }
+        // An object of 16 exabytes takes its time, and no memory.
+        let huge = folder.write("huge.csv", "time,id,size\n1,1,18446744073709551615\n");
+        let nothing = folder.write("nothing.csv", "time,id,size\n");
+        let load = |trace: &str| {
+            let end = ["--duration", "1s", "--json"];
+            larder(&[&["bench", "--to", &to, "--trace", trace], &end[..]].concat())
+        };
+        let loaded = load(&huge);
+        assert!(loaded.status.success(), "{}", said(&loaded));
+        let refused = load(&nothing);
+        assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+        assert_eq!(said(&refused).lines().count(), 1, "{}", said(&refused));
         for wrong in [
             &["--window", "1,2"][..],
             &["--size", "0B"],
