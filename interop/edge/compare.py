@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Sends the same requests to an original (nginx, Varnish or Caddy) and to Larder, and compares the responses and what the origins get.
+"""Sends the same requests to an original (nginx, Varnish, Caddy or Squid) and to Larder, and compares the responses and what the origins get.
 
-  compare.py nginx|varnish|caddy SITE      SITE is a folder beside this file with site.py and the configurations
+  compare.py nginx|varnish|caddy|squid SITE      SITE is a folder beside this file with site.py and the configurations
 
 Each program has an origin of its own, which answers as site.py says. Compared are status, fields and body of each response, and the
 requests at the origin. A difference fails unless ALLOWED, or the site's list, has a pattern for it; each pattern has a reason. A
@@ -52,6 +52,16 @@ ALLOWED = {
         (r"field via:", "both add `Via`; Caddy only to what an origin answers"),
         (r"field server:", "Caddy sends `Server: Caddy`; Larder none of its own"),
         (r"field cache-status:", "Larder names what it did in `Cache-Status` (RFC 9211)"),
+    ],
+    "squid": [
+        (r"field via:", "both add `Via`, with different names"),
+        (r"field cache-status:", "Larder names what it did in `Cache-Status` (RFC 9211)"),
+        (r"field x-cache(-lookup)?:", "and Squid in `X-Cache` and `X-Cache-Lookup`"),
+        (r"field warning: squid .*, Larder \[\]", "Squid sends `Warning`, which RFC 9111 has removed from HTTP"),
+        (
+            r"^(conditional|a style, validated).*field (content-type: squid .*, Larder \[\]|etag: squid \[\], Larder)",
+            "Larder's 304 has the fields that RFC 9110 lists for a 304; Squid's has `Content-Type`, and no `ETag`",
+        ),
     ],
 }
 
@@ -228,7 +238,23 @@ def start_caddy(folder, work, origin):
     return Program("caddy", command, port, work, {**os.environ, "HOME": str(work)})
 
 
-STARTS = {"nginx": start_nginx, "varnish": start_varnish, "caddy": start_caddy, "larder": start_larder}
+def start_squid(folder, work, origin):
+    port = free_port()
+    site = replaced(
+        (folder / "squid.conf").read_text(),
+        work,
+        ("http_port 80 ", f"http_port 127.0.0.1:{port} "),
+        ("127.0.0.1 parent 8000 ", f"127.0.0.1 parent {origin} "),
+    )
+    # Started by root, it becomes another user, who writes its log here.
+    work.chmod(0o777)
+    (work / "squid.conf").write_text(
+        f"{site}pid_filename {work}/squid.pid\ncache_log {work}/cache.log\naccess_log none\ncoredump_dir {work}\nshutdown_lifetime 0 seconds\n"
+    )
+    return Program("squid", ["squid", "-N", "-n", f"edge{port}", "-f", str(work / "squid.conf")], port, work)
+
+
+STARTS = {"nginx": start_nginx, "varnish": start_varnish, "caddy": start_caddy, "squid": start_squid, "larder": start_larder}
 
 
 class Step:
@@ -265,7 +291,7 @@ class Comparison:
         program = self.programs[name]
         if name == "nginx":
             return program.send("GET", step.target, [("Host", self.site.HOST), ("X-Refresh", "1")], b"")[0]
-        if name == "varnish":
+        if name in ("varnish", "squid"):
             return program.send("PURGE", step.target, [("Host", self.site.HOST)], b"")[0]
         url = f"http://{self.site.HOST}{step.target}"
         done = subprocess.run(

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The pages of nginx, Varnish and Caddy in docs/coming-from show what the comparisons run: each configuration, letter by letter, and each
+"""The pages of nginx, Varnish, Caddy and Squid in docs/coming-from show what the comparisons run: each configuration, letter by letter, and each
 difference that they allow. Every key of Larder in their tables exists in `larder run --print-config`, or in docs/guides/rules.md."""
 
 import os
@@ -10,8 +10,8 @@ from pathlib import Path
 import compare
 
 ROOT = compare.HERE.parents[1]
-SITES = {"nginx": ["wordpress", "media", "api", "files"], "varnish": ["wordpress", "media", "api"], "caddy": ["application"]}
-FILES = {"nginx": "nginx.conf", "varnish": "varnish.vcl", "caddy": "Caddyfile"}
+SITES = {"nginx": ["wordpress", "media", "api", "files"], "varnish": ["wordpress", "media", "api"], "caddy": ["application"], "squid": ["wordpress", "media"]}
+FILES = {"nginx": "nginx.conf", "varnish": "varnish.vcl", "caddy": "Caddyfile", "squid": "squid.conf"}
 
 shown = subprocess.run([os.environ["LARDER"], "run", "--print-config"], capture_output=True, text=True, check=True, timeout=20).stdout
 keys = set(re.findall(r"\b([a-z][a-z_]+) = ", shown)) | set(re.findall(r"`([a-z][a-z_]+)`", (ROOT / "docs/guides/rules.md").read_text()))

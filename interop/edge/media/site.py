@@ -81,6 +81,17 @@ ALLOWED = {
             "a request without `Range` is one request without `Range` at Larder's origin; nginx makes one for each slice",
         ),
     ],
+    "squid": [
+        (
+            r"^(first bytes|over two slices|the end|the rest from the middle): requests at the origin",
+            "Squid fetches the whole file for the first range; Larder fetches the slices that the client reads",
+        ),
+        (r"^behind the end: ", "Squid answers a range behind the end with the whole file; Larder with 416"),
+        (
+            r"^absent two seconds later: (field age|requests at the origin)",
+            "`negative_ttl` is not for responses that state a lifetime, as this 404 does",
+        ),
+    ],
     "varnish": [
         (
             r"^conditional.*field (accept-ranges|content-type|server): varnish .*, Larder \[\]",

@@ -91,7 +91,7 @@ AFTER_COMMENT = (
     "a `POST` that succeeds removes the page that its `Location` names from Larder's cache (RFC 9111, section 4.4)",
 )
 OWN_ERRORS = (
-    r"^forbidden: (body|field (content-length|content-type|retry-after|server))",
+    r"^forbidden: (body|field (content-language|content-length|content-type|mime-version|retry-after|server|vary|x-squid-error))",
     "the text of an error that the program makes itself, and its fields, are its own",
 )
 ALLOWED = {
@@ -100,6 +100,22 @@ ALLOWED = {
         OWN_ERRORS,
         (r"the page is purged: requests at the origin: .* Larder \[\]", "nginx fetches the page to replace it; Larder removes it, and fetches it when a client asks for it"),
         (r"the purged page: requests at the origin: nginx \[\]", "so the next request is a hit of nginx"),
+    ],
+    "squid": [
+        AFTER_COMMENT,
+        OWN_ERRORS,
+        (
+            r"^a page that sets a cookie, again: (field (age|set-cookie)|requests at the origin)",
+            "Squid stores a response with `Set-Cookie`, and leaves the field out of its hits; Larder does not store it",
+        ),
+        (
+            r"feed.*: (body|field age|requests at the origin)",
+            "Squid counts the lifetimes of `refresh_pattern` in minutes, and refreshes nothing in the background: each request for the feed asks the origin",
+        ),
+        (
+            r"^the origin is back: (status|body|field (age|content-length|content-type|link)|requests at the origin)",
+            "`negative_ttl` stores a 503 as it stores a 404; so Squid repeats it for a minute",
+        ),
     ],
     "varnish": [
         AFTER_COMMENT,
