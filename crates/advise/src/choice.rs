@@ -158,7 +158,15 @@ fn knee(candidates: &[Candidate], goal: Goal) -> (&Candidate, String) {
         .rposition(is_worth_it)
         .map_or(0, |place| place + 1);
     let chosen = best.get(last).copied().unwrap_or(&candidates[0]);
-    let reason = if last + 1 == best.len() {
+    let mut there = candidates
+        .iter()
+        .filter(|candidate| candidate.capacity == chosen.capacity);
+    let is_all_the_same = there.clone().count() > 1
+        && there.all(|candidate| goal.ratio(candidate) == goal.ratio(chosen));
+    let reason = if last + 1 == best.len() && is_all_the_same {
+        "it is the largest that was compared, and there every policy does the same: it holds all objects. With prices (--egress, --memory) the advice weighs what that costs"
+            .to_owned()
+    } else if last + 1 == best.len() {
         "it is the largest that was compared, and doubling to it saved one point or more".to_owned()
     } else {
         format!("twice the size, or more, saves less than one point of the {what}")

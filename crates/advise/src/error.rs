@@ -12,8 +12,13 @@ pub enum AdviseError {
     NoPolicy,
     /// This policy needs the requests of the future.
     Offline(String),
-    /// None of these files has a request.
-    NoRequest(String),
+    /// None of these files has a request; and what they have in the place of requests.
+    NoRequest {
+        /// Their names.
+        files: String,
+        /// Why lines do not count, with the name of the file.
+        reasons: Vec<String>,
+    },
     /// So few objects are left in the sample that the errors could not be told.
     TooFewObjects(u64),
     /// The objects have no sizes, which this needs.
@@ -39,7 +44,12 @@ impl fmt::Display for AdviseError {
             AdviseError::Offline(spec) => {
                 write!(f, "policy `{spec}` knows the future, so no node can run it")
             }
-            AdviseError::NoRequest(files) => write!(f, "{files}: no request was read"),
+            AdviseError::NoRequest { files, reasons } => {
+                write!(f, "{files}: no request was read")?;
+                reasons
+                    .iter()
+                    .try_for_each(|reason| write!(f, "; {reason}"))
+            }
             AdviseError::TooFewObjects(objects) => {
                 write!(
                     f,

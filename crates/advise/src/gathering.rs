@@ -147,7 +147,10 @@ impl Gathering {
     /// If there was no request, or too few objects are left in the sample.
     pub fn finish(mut self, overhead: Option<u64>) -> Result<Gathered, AdviseError> {
         if self.taken() == 0 {
-            return Err(AdviseError::NoRequest(self.names.join(", ")));
+            return Err(AdviseError::NoRequest {
+                files: self.names.join(", "),
+                reasons: self.left_out,
+            });
         }
         if self.is_log {
             self.kept.use_largest_sizes();

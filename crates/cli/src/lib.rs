@@ -50,6 +50,7 @@ mod testbed;
 mod trace;
 mod trace_file;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use failure::Failure;
 use larder_forwarder::strategy::StrategyRegistry;
@@ -57,6 +58,7 @@ use larder_policy::Registry;
 use larder_replay::FormatRegistry;
 use output::error_line;
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
 /// The parts that outside code can add to the program.
 ///
@@ -117,12 +119,38 @@ fn formats() -> FormatRegistry {
         .unwrap_or(builtin)
 }
 
+/// What `larder --version` prints after the name: `-V` prints the first line alone.
+static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
+    // packaging/build names the commit and its date.
+    let commit =
+        option_env!("LARDER_BUILD_COMMIT").unwrap_or("unknown, not built by packaging/build");
+    let features: Vec<&str> = [
+        ("http3", cfg!(feature = "http3")),
+        ("parquet", cfg!(feature = "parquet")),
+    ]
+    .into_iter()
+    .filter_map(|(name, is_enabled)| is_enabled.then_some(name))
+    .collect();
+    format!(
+        "{}\ncommit: {commit}\nfeatures: {}\nsystem: {}-{}",
+        env!("CARGO_PKG_VERSION"),
+        features.join(", "),
+        std::env::consts::ARCH,
+        std::env::consts::OS,
+    )
+});
+
 /// Larder keeps named content close to the people who request it: an NDN forwarder and an HTTP
 /// cache on one policy engine.
 ///
 /// Without a command, it runs the node with its default configuration.
 #[derive(Parser, Debug)]
-#[command(name = "larder", version, arg_required_else_help = false)]
+#[command(
+    name = "larder",
+    version,
+    long_version = LONG_VERSION.as_str(),
+    arg_required_else_help = false
+)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -232,18 +260,47 @@ fn fail(Failure { message, code }: &Failure) -> ExitCode {
 /// the usage, which `--help` shows better.
 fn one_line(error: &clap::Error) -> String {
     let text = error.to_string();
+    let command = command_of(&text);
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let names = subcommands_of(&text).join(", ");
+        return format!("{command} needs a command: {names}; see {command} --help");
+    }
     let lines = text
         .lines()
         .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    // The way to pass a flag's name as a value is hardly what was meant.
     let lines: Vec<&str> = lines
         .map(str::trim)
-        .filter(|line| !line.is_empty())
+        .filter(|line| !line.is_empty() && !line.starts_with("tip: to pass"))
         .collect();
     let line = lines
         .join("; ")
         .replace(":; ", ": ")
         .replace("; tip: ", "; ");
-    format!("{}; see --help", line.trim_start_matches("error: "))
+    format!(
+        "{}; see {command} --help",
+        line.trim_start_matches("error: ")
+    )
+}
+
+/// Returns the command whose usage a message of clap shows, such as `larder trace generate`.
+fn command_of(text: &str) -> String {
+    let usage = text.lines().find_map(|line| line.strip_prefix("Usage: "));
+    let words = usage.unwrap_or("larder").split_whitespace();
+    let is_name = |word: &&str| word.starts_with(|first: char| first.is_ascii_lowercase());
+    words.take_while(is_name).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the names of the commands that a help text of clap lists.
+fn subcommands_of(text: &str) -> Vec<&str> {
+    text.lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect()
 }
 
 #[cfg(test)]
@@ -257,6 +314,18 @@ mod tests {
             (&["polices"], "'policies'"),
             (&["run", "--chek"], "a similar argument exists: '--check'"),
             (
+                &["trace"],
+                "larder trace needs a command: info, convert, generate; see larder trace --help",
+            ),
+            (
+                &["trace", "generate"],
+                "larder trace generate needs a command: ",
+            ),
+            (
+                &["replay", "a", "--sampel", "1"],
+                "unexpected argument '--sampel' found; see larder replay --help",
+            ),
+            (
                 &["replay", "trace", "-p", "lru"],
                 "not provided: --size <SIZE,…>",
             ),
@@ -269,7 +338,10 @@ mod tests {
             let error = Cli::try_parse_from(["larder"].iter().chain(typed)).expect_err("a mistake");
             let line = one_line(&error);
             assert!(
-                line.contains(words) && !line.contains('\n') && line.ends_with("; see --help"),
+                line.contains(words)
+                    && !line.contains('\n')
+                    && line.contains("; see larder")
+                    && line.ends_with(" --help"),
                 "{line}"
             );
         }

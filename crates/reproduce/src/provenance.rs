@@ -158,7 +158,10 @@ fn commit() -> String {
             .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let Some(described) = git(&["log", "-1", "--format=%H %ct"]) else {
-        return "unknown".to_owned();
+        // A package has no repository: packaging/build names the commit.
+        return option_env!("LARDER_BUILD_COMMIT")
+            .unwrap_or("unknown")
+            .to_owned();
     };
     let Some((commit, time)) = described.split_once(' ') else {
         return "unknown".to_owned();

@@ -6,7 +6,7 @@ use crate::output::line;
 use clap::{Args, Command};
 use clap_complete::Shell;
 use larder_units::system_message;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The name of the program.
 const LARDER: &str = "larder";
@@ -48,6 +48,7 @@ pub fn manual(args: &ManArgs, program: Command) -> Result<(), Failure> {
     let directory = &args.directory;
     std::fs::create_dir_all(directory)
         .and_then(|()| clap_mangen::generate_to(program, directory))
+        .and_then(|()| name_examples(directory))
         .map_err(|error| {
             Failure::usage(format!(
                 "{}: {}",
@@ -55,4 +56,18 @@ pub fn manual(args: &ManArgs, program: Command) -> Result<(), Failure> {
                 system_message(&error)
             ))
         })
+}
+
+/// Gives the text after the options, which clap calls extra, the heading that readers of manual
+/// pages look for.
+fn name_examples(directory: &Path) -> std::io::Result<()> {
+    for page in std::fs::read_dir(directory)? {
+        let path = page?.path();
+        if path.extension().is_some_and(|extension| extension == "1") {
+            let text = std::fs::read_to_string(&path)?;
+            let named = text.replace(".SH EXTRA\nExample: ", ".SH EXAMPLES\n");
+            std::fs::write(&path, named.replace(".SH EXTRA\n", ".SH NOTES\n"))?;
+        }
+    }
+    Ok(())
 }

@@ -162,7 +162,8 @@ impl<'a> Source<'a> {
         trace
             .read_many(&mut first, CHUNK_REQUESTS)
             .map_err(|error| Failure::usage(error.to_string()))?;
-        if first.iter().any(|access| access.size > 1) {
+        // Of a trace without a request, the replay says so, and why.
+        if first.is_empty() || first.iter().any(|access| access.size > 1) {
             return Ok(());
         }
         Err(Failure::usage(format!(
@@ -211,7 +212,11 @@ impl<'a> Source<'a> {
                 .map_err(|error| Failure::usage(error.to_string()))?;
             requests += chunk.len() as u64;
             if requests == 0 {
-                return Err(failed("no request was read".to_owned()));
+                let problem = "no request was read".to_owned();
+                let reasons = trace.report().remarks();
+                let reasons = reasons.iter().map(|reason| reason.trim().to_owned());
+                let said: Vec<String> = std::iter::once(problem).chain(reasons).collect();
+                return Err(failed(said.join("; ")));
             }
             let by_limit = self.limit.map(|limit| requests as f64 / limit as f64);
             let share = trace

@@ -102,6 +102,27 @@ fn mistakes_that_are_not_explained() {
 }
 
 #[test]
+fn a_file_without_requests_is_said_to_have_no_sizes() {
+    let folder = TempDir::new().unwrap();
+    let failing = br#"192.0.2.1 - - [30/Nov/2026:00:00:00 +0000] "GET /a HTTP/1.1" 500 90 "-" "-"
+"#;
+    for (name, content, words) in [
+        ("empty.log", &b""[..], "empty.log: no request was read"),
+        (
+            "failing.log",
+            failing,
+            "no request was read; 1 of 1 lines do not count: 1 (100.0 %) status 500",
+        ),
+    ] {
+        let failure = failure(
+            &written(&folder, name, content),
+            &["-p", "lru", "-s", "1MiB"],
+        );
+        assert!(failure.message.contains(words), "{}", failure.message);
+    }
+}
+
+#[test]
 fn other_columns_than_those_named() {
     let folder = TempDir::new().unwrap();
     let trace = written(
