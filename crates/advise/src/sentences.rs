@@ -18,6 +18,9 @@ const LARGE: f64 = 4.0 * (1_u64 << 30) as f64;
 const WITHOUT_HOST: &str = "The log names no hosts, so equal paths are one object. For several sites, read a file of each \
      with `host-from` filename, or a log with the host.";
 
+/// A time in seconds, below which figures of a day are a guess.
+const SHORT: f64 = 3_600.0;
+
 /// The limits of an advice from a log.
 const UPPER_BOUND: &str = "a log does not have most header fields, so this is an upper bound: responses that forbid storing, \
      cookies and lifetimes save less (`uncacheable`, `ttl`)";
@@ -40,9 +43,7 @@ pub(crate) fn facts(traffic: &Traffic) -> Vec<(&'static str, String)> {
             .iter()
             .map(|line| ("left out", line.clone())),
     );
-    if traffic.is_log {
-        facts.push(("limits", UPPER_BOUND.to_owned()));
-    }
+    facts.extend(limits(traffic).into_iter().map(|line| ("limits", line)));
     facts.extend(traffic.guesses.iter().map(|line| ("guessed", line.clone())));
     let asked = if is_sized {
         format!(", {}", bytes(traffic.requested_bytes))
@@ -121,6 +122,21 @@ pub(crate) fn facts(traffic: &Traffic) -> Vec<(&'static str, String)> {
         },
     ));
     facts
+}
+
+/// Returns why the figures may not hold for the site.
+fn limits(traffic: &Traffic) -> Vec<String> {
+    let mut limits = Vec::new();
+    if traffic.is_log {
+        limits.push(UPPER_BOUND.to_owned());
+    }
+    if traffic.seconds > 0.0 && traffic.seconds < SHORT {
+        limits.push(format!(
+            "only {} were seen: a day may have other objects and more of them, so take a day or more before you trust this",
+            span(traffic.seconds)
+        ));
+    }
+    limits
 }
 
 /// Returns the hit ratios: a row for each size, a column for each policy, the head first.

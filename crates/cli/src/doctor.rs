@@ -43,7 +43,8 @@ pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
         line!("{}", summary(errors, warnings));
     }
     if errors > 0 {
-        return Err(Failure::runtime(summary(errors, warnings)));
+        // The findings have said it.
+        return Err(Failure::runtime(String::new()));
     }
     Ok(())
 }

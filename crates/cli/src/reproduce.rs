@@ -181,8 +181,17 @@ pub fn run(mut args: ReproduceArgs) -> Result<(), Failure> {
     // A directory that cannot be written is reported before the work, not after it.
     std::fs::create_dir_all(&out).map_err(|error| Failure {
         code: 2,
-        ..unwritable(&out, &error)
+        message: format!(
+            "the report cannot be written; --out names its folder: {}",
+            unwritable(&out, &error).message
+        ),
     })?;
+    if !args.resume && out.join("report.html").exists() {
+        error_line!(
+            "{}: the report there will be replaced; rows.jsonl.old keeps its rows",
+            out.display()
+        );
+    }
     let archive = args.archive.map(|archive| Archive {
         directory: archive.join(format!("{}{kind}", args.paper)),
     });
@@ -226,6 +235,11 @@ pub fn run(mut args: ReproduceArgs) -> Result<(), Failure> {
             page.display(),
             report.counted()
         );
+        if report.claims().any(|claim| claim.known_failure.is_some()) {
+            line!(
+                "The page has the band of each claim with its reason, and why a listed one fails."
+            );
+        }
     }
     verdict(&report)
 }
@@ -463,9 +477,13 @@ impl RunStatus {
         } = self;
         let (finished, out) = (self.finished.load(Relaxed), out.display());
         let now = self.bar.describe();
-        format!(
-            "{finished} of {experiments} experiments finished, {now}; go on with --resume ({out}/rows.jsonl)"
-        )
+        let rows = std::fs::metadata(self.out.join("rows.jsonl"));
+        let way_on = if rows.is_ok_and(|rows| rows.len() > 0) {
+            format!("go on with --resume ({out}/rows.jsonl)")
+        } else {
+            "nothing is finished that could be kept".to_owned()
+        };
+        format!("{finished} of {experiments} experiments finished, {now}; {way_on}")
     }
 
     /// Returns the failure for an error: its reason, and which results are kept.

@@ -120,7 +120,13 @@ fn explain(args: &ExplainArgs, config: &Config) -> Result<Explanation, Failure> 
         client: args.client,
         fields: RequestFields::Map(&headers),
     };
-    Ok(rules.explain(&request, &headers, args.status, &response))
+    let explanation = rules.explain(&request, &headers, args.status, &response);
+    let redirect = larder_proxy::redirected_to_https(&config.http.proxy, &url)
+        .map(|location| format!("308 {location} ([http] redirect_to_https)"));
+    Ok(Explanation {
+        answer: redirect.or(explanation.answer),
+        ..explanation
+    })
 }
 
 fn text(args: &ExplainArgs, explanation: &Explanation, servers: &[String]) -> String {
@@ -244,5 +250,35 @@ mod tests {
             assert!(found.contains(part), "{part}: {found}");
         }
         assert!(!found.contains("not with this response"), "{found}");
+    }
+
+    /// Failure: the node redirects a request, and the explanation says what the cache does.
+    #[test]
+    fn a_redirect_to_https_is_not_explained() {
+        let file = r#"
+            [http]
+            redirect_to_https = true
+            [http.tls]
+            listen = "127.0.0.1:8443"
+            certificate = "a.pem"
+            key = "a.key"
+        "#;
+        let config = Config::parse(file, "larder.toml").unwrap_or_else(|error| panic!("{error}"));
+        let answer = |url| {
+            let arguments = ["explain", "--config", "x", url];
+            let args = Cli::try_parse_from(arguments).map(|cli| cli.explain);
+            let args = args.unwrap_or_else(|error| panic!("{error}"));
+            explain(&args, &config).unwrap().answer
+        };
+        let redirected = answer("http://a.example/b?c").unwrap();
+        assert!(
+            redirected.starts_with("308 https://a.example:8443/b?c "),
+            "{redirected}"
+        );
+        assert_eq!(answer("https://a.example/b"), None);
+        assert_eq!(
+            answer("http://a.example/.well-known/acme-challenge/x"),
+            None
+        );
     }
 }

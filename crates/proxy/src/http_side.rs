@@ -21,9 +21,11 @@ use crate::cache::observed_cache::ObservedHttpCache;
 use crate::cache::shards::Shards;
 use crate::config::http_config::HttpConfig;
 use crate::config::tls_config::TlsConfig;
+use crate::exchange::https_redirect::HttpsRedirect;
 use crate::exchange::live::Live;
 use crate::exchange::peers::Peers;
 use crate::exchange::proxy::Proxy;
+use crate::exchange::request_rules::NormalUrl;
 use crate::exchange::upstream::Origins;
 use crate::message::loop_detection;
 use crate::origin::origin_config::Upstream;
@@ -164,6 +166,23 @@ pub fn check(config: &HttpConfig, preflight: &mut Preflight) {
 /// One line that names the setting and its problem.
 pub fn origin_servers(config: &HttpConfig, host: &str, target: &str) -> Result<Vec<String>, Error> {
     Ok(Origins::new(config, None)?.servers_of(host, target))
+}
+
+/// Returns the URL to which `[http] redirect_to_https` sends a request for this one, if it does:
+/// before all rules.
+pub fn redirected_to_https(config: &HttpConfig, url: &NormalUrl) -> Option<String> {
+    if !config.redirect_to_https || url.scheme != "http" {
+        return None;
+    }
+    let listen = config.tls.iter().flat_map(|tls| &tls.listen);
+    let port = listen
+        .filter_map(|listen| listen.address.tcp())
+        .map(|address| address.port())
+        .next();
+    let redirect = HttpsRedirect {
+        port: port.unwrap_or(443),
+    };
+    redirect.location(&url.authority, &url.target)
 }
 
 impl Http {

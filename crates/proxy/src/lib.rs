@@ -82,7 +82,7 @@ pub use message::target::{Target, normal_target};
 pub use base::error::{Error, Problem};
 pub use config::compression_config::CompressionConfig;
 pub use config::http_config::HttpConfig;
-pub use http_side::{Http, HttpReload, check, origin_servers};
+pub use http_side::{Http, HttpReload, check, origin_servers, redirected_to_https};
 pub use larder_http::ClientNoCache;
 pub use larder_static_files as static_files;
 pub use message::body::BodyError;

@@ -6,6 +6,7 @@ use super::admin::AdminServer;
 use super::{Configured, Management, listing};
 use crate::connection::CommandKeyArgs;
 use crate::failure::Failure;
+use crate::output::error_line;
 use clap::Args;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -50,6 +51,17 @@ pub(super) fn run(
         }
         (_, Err(failure)) | (Err(failure), _) => return Err(failure),
     };
+    let page = match (&ndn, page) {
+        (Some(ndn), Some(page)) if is_of_another(&page, ndn) && args.admin.is_none() => {
+            error_line!(
+                "the admin server at {} is that of another node (process {}): name this one's by --admin ADDRESS or --config FILE",
+                AdminServer::of(args.admin, configured)?.address,
+                page["node"]["pid"]
+            );
+            None
+        }
+        (_, page) => page,
+    };
     if page.is_none() && ndn.is_none() {
         return Err(Failure::usage(
             "this configuration has neither NDN nor an admin server: nothing tells the status",
@@ -70,6 +82,15 @@ pub(super) fn run(
     }
     listing::figures(json, &figures);
     Ok(())
+}
+
+/// Returns true if an admin server is certainly not that of the forwarder: both tell the file of
+/// their node, and the files differ. NFD tells none.
+fn is_of_another(page: &Value, ndn: &Figures) -> bool {
+    let file = ndn.iter().find(|(name, _)| *name == "configuration");
+    let file = file.and_then(|(_, file)| file.as_str());
+    let other = page["node"]["configuration"].as_str();
+    page.get("ndn").is_some() && file.is_some_and(|file| Some(file) != other)
 }
 
 /// Returns the status page of the admin server.

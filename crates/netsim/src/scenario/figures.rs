@@ -81,11 +81,12 @@ fn of_network(span: &Record) -> Vec<Value> {
     });
     let answered = span.consumers.iter().map(ConsumerRecord::data).sum::<u64>() as f64;
     let frames: u64 = span.channels.iter().map(|channel| channel.frames).sum();
+    // The share that no producer answered: answers from caches, and Interests that joined a pending
+    // one. Answers that are still on their way, or were lost, have been produced, too.
+    let hit_ratio = (1.0 - span.produced as f64 / answered).clamp(0.0, 1.0);
     vec![
         ("data", "", answered),
-        // The share that no producer answered: answers from caches, and Interests that joined a
-        // pending one.
-        ("hit ratio", "", 1.0 - span.produced as f64 / answered),
+        ("hit ratio", "", hit_ratio),
         ("delay", "ms", delay / data as f64 * 1e3),
         ("frames a data", "", frames as f64 / answered),
     ]

@@ -19,6 +19,19 @@ pub(crate) struct HttpsRedirect {
 impl HttpsRedirect {
     /// Returns the redirect for a request; `None` if it passes.
     pub(crate) fn answer(self, authority: &str, target: &str) -> Option<Response<Outgoing>> {
+        let location = self.location(authority, target)?;
+        let mut response = plain_error(
+            StatusCode::PERMANENT_REDIRECT,
+            format!("larder: use {location}\n"),
+        );
+        response
+            .headers_mut()
+            .insert(LOCATION, HeaderValue::try_from(location).ok()?);
+        Some(response)
+    }
+
+    /// Returns the URL to which a request is redirected; `None` if it passes.
+    pub(crate) fn location(self, authority: &str, target: &str) -> Option<String> {
         // Their answers prove the control of a host that has no certificate yet. Those of this node
         // are given before; the origin may have an ACME client of its own.
         if acme_challenge::is_one(target) {
@@ -29,17 +42,9 @@ impl HttpsRedirect {
             authority.host(),
             if target.starts_with('/') { target } else { "/" },
         );
-        let location = match self.port {
+        Some(match self.port {
             443 => format!("https://{host}{target}"),
             port => format!("https://{host}:{port}{target}"),
-        };
-        let mut response = plain_error(
-            StatusCode::PERMANENT_REDIRECT,
-            format!("larder: use {location}\n"),
-        );
-        response
-            .headers_mut()
-            .insert(LOCATION, HeaderValue::try_from(location).ok()?);
-        Some(response)
+        })
     }
 }
