@@ -246,10 +246,11 @@ def start_squid(folder, work, origin):
         ("http_port 80 ", f"http_port 127.0.0.1:{port} "),
         ("127.0.0.1 parent 8000 ", f"127.0.0.1 parent {origin} "),
     )
-    # Started by root, it becomes another user, who writes its log here.
-    work.chmod(0o777)
+    # Started by root, it becomes this user, and writes its log here.
+    if os.getuid() == 0:
+        shutil.chown(work, "proxy")
     (work / "squid.conf").write_text(
-        f"{site}pid_filename {work}/squid.pid\ncache_log {work}/cache.log\naccess_log none\ncoredump_dir {work}\nshutdown_lifetime 0 seconds\n"
+        f"{site}cache_effective_user proxy\npid_filename {work}/squid.pid\ncache_log {work}/cache.log\naccess_log none\ncoredump_dir {work}\nshutdown_lifetime 0 seconds\n"
     )
     return Program("squid", ["squid", "-N", "-n", f"edge{port}", "-f", str(work / "squid.conf")], port, work)
 

@@ -84,7 +84,7 @@ impl Choice {
                     "memory and egress cost least".to_owned(),
                 )
             }
-            None => knee(candidates, goal),
+            None => knee(candidates, traffic, goal),
         };
         let without = prices.and_then(|Prices { egress, .. }| {
             traffic
@@ -135,7 +135,7 @@ pub(crate) fn best_by_size(candidates: &[Candidate], goal: Goal) -> Vec<&Candida
     sizes.iter().filter_map(best).collect()
 }
 
-fn knee(candidates: &[Candidate], goal: Goal) -> (&Candidate, String) {
+fn knee<'a>(candidates: &'a [Candidate], traffic: &Traffic, goal: Goal) -> (&'a Candidate, String) {
     let best = best_by_size(candidates, goal);
     if best.len() == 1 {
         return (best[0], "it is the only size that was compared".to_owned());
@@ -158,13 +158,10 @@ fn knee(candidates: &[Candidate], goal: Goal) -> (&Candidate, String) {
         .rposition(is_worth_it)
         .map_or(0, |place| place + 1);
     let chosen = best.get(last).copied().unwrap_or(&candidates[0]);
-    let mut there = candidates
-        .iter()
-        .filter(|candidate| candidate.capacity == chosen.capacity);
-    let is_all_the_same = there.clone().count() > 1
-        && there.all(|candidate| goal.ratio(candidate) == goal.ratio(chosen));
-    let reason = if last + 1 == best.len() && is_all_the_same {
-        "it is the largest that was compared, and there every policy does the same: it holds all objects. With prices (--egress, --memory) the advice weighs what that costs"
+    // A capacity is a whole number, and the footprint may be an estimate.
+    let holds_all = (chosen.capacity as f64 + 1.0) > traffic.footprint;
+    let reason = if last + 1 == best.len() && holds_all {
+        "it holds all objects, so every policy does the same there; with prices (--egress, --memory) the advice weighs what that costs"
             .to_owned()
     } else if last + 1 == best.len() {
         "it is the largest that was compared, and doubling to it saved one point or more".to_owned()

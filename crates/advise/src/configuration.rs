@@ -26,7 +26,7 @@ fn configuration(advice: &Advice) -> String {
         _ = writeln!(text, "# {line}");
     }
     text += "# The names of the other keys, and their defaults: `larder run --print-config`.\n\n[http]\n";
-    text += "# origin = \"http://127.0.0.1:3000\"   # your site: without it, objects are made up\n";
+    text += "# origin = \"http://127.0.0.1:3000\"   # your site; without it, generated objects\n";
     // A whole number of MiB reads better, and never less than was chosen.
     let mebibytes = chosen.capacity.div_ceil(1 << 20);
     let _ = writeln!(

@@ -56,6 +56,7 @@ use failure::Failure;
 use larder_forwarder::strategy::StrategyRegistry;
 use larder_policy::Registry;
 use larder_replay::FormatRegistry;
+use larder_reproduce::BUILD_COMMIT;
 use output::error_line;
 use std::process::ExitCode;
 use std::sync::LazyLock;
@@ -119,11 +120,9 @@ fn formats() -> FormatRegistry {
         .unwrap_or(builtin)
 }
 
-/// What `larder --version` prints after the name: `-V` prints the first line alone.
+/// The text of `larder --version` after the name; `-V` prints its first line alone.
 static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
-    // packaging/build names the commit and its date.
-    let commit =
-        option_env!("LARDER_BUILD_COMMIT").unwrap_or("unknown, not built by packaging/build");
+    let commit = BUILD_COMMIT.unwrap_or("unknown, not built by packaging/build");
     let features: Vec<&str> = [
         ("http3", cfg!(feature = "http3")),
         ("parquet", cfg!(feature = "parquet")),

@@ -35,7 +35,12 @@ fn commands() -> Vec<String> {
 fn a_command_has_no_page() {
     let directory = TempDir::new().unwrap();
     let pages = directory.path().join("man/of/larder");
+    std::fs::create_dir_all(&pages).unwrap();
+    // Another program's page, in Latin-1.
+    let foreign = b"caf\xe9\n.SH EXTRA\n";
+    std::fs::write(pages.join("other.1"), foreign).unwrap();
     text_of(&larder(&["man", pages.to_str().unwrap()]));
+    assert_eq!(std::fs::read(pages.join("other.1")).unwrap(), foreign);
     let commands = commands();
     assert!(commands.len() > 15, "{commands:?}");
     for command in &commands {
@@ -45,6 +50,8 @@ fn a_command_has_no_page() {
     let page = |name: &str| std::fs::read_to_string(pages.join(name)).unwrap();
     assert!(page("larder.1").contains("larder\\-replay(1)"));
     assert!(page("larder-run.1").contains("\\-\\-check"));
+    assert!(page("larder-curve.1").contains(".SH EXAMPLES\nlarder curve "));
+    assert!(!page("larder-curve.1").contains(".SH EXTRA"));
     assert!(page("larder-ctl-route-add.1").contains(".SH NAME"));
 }
 

@@ -57,7 +57,7 @@ pub use archive::{ArchivedFile, EarlierArchive, sources};
 pub use claim::{Claim, DrawnIn, Judged, Kind, KnownFailure, Quick, Stated, Verdict};
 pub use coverage::{Coverage, CoveredItem, CoveringClaim};
 pub use experiment::{Experiment, FigureText};
-pub use provenance::Provenance;
+pub use provenance::{BUILD_COMMIT, Provenance};
 pub use report::{Count, Report};
 pub use rows::Rows;
 pub use section::{Drawing, Section, Table};

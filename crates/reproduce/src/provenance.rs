@@ -5,6 +5,10 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+/// The commit of a package, its date, and "changed since" if files differed from it, as
+/// `packaging/build` names them. None in other builds.
+pub const BUILD_COMMIT: Option<&str> = option_env!("LARDER_BUILD_COMMIT");
+
 /// The conditions of a run that are not in its experiments.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Provenance {
@@ -158,10 +162,8 @@ fn commit() -> String {
             .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let Some(described) = git(&["log", "-1", "--format=%H %ct"]) else {
-        // A package has no repository: packaging/build names the commit.
-        return option_env!("LARDER_BUILD_COMMIT")
-            .unwrap_or("unknown")
-            .to_owned();
+        // A package has no repository.
+        return BUILD_COMMIT.unwrap_or("unknown").to_owned();
     };
     let Some((commit, time)) = described.split_once(' ') else {
         return "unknown".to_owned();

@@ -63,6 +63,35 @@ fn exact_figures_differ_from_a_replay() {
     }
 }
 
+/// Failure: some seconds of a log become the figures of a day without a word, and the advice to
+/// hold everything sounds like a comparison of policies.
+#[test]
+fn a_short_log_and_a_cache_of_everything_are_not_called_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("access.log");
+    let lines: Vec<String> = (0..200)
+        .map(|nth| {
+            let (second, page) = (nth / 10, (nth * nth) % 20);
+            format!("192.0.2.1 - - [30/Nov/2026:00:00:{second:02} +0000] \"GET /{page} HTTP/1.1\" 200 900 \"-\" \"-\"\n")
+        })
+        .collect();
+    fs::write(&log, lines.concat()).unwrap();
+    let log = log.to_str().unwrap();
+    let said = |arguments: &[&str]| {
+        let advice = advise(&args(arguments)).unwrap();
+        let (text, configuration) = (advice.text(), advice.configuration());
+        (text, advice.choice.reason, configuration)
+    };
+    let (text, reason, configuration) = said(&[log, "-p", "lru,fifo"]);
+    assert!(text.contains("only 19 s were seen"), "{text}");
+    assert!(reason.contains("it holds all objects"), "{reason}");
+    assert!(configuration.contains("# origin = "), "{configuration}");
+    let (text, ..) = said(&[&nasa(), "-p", "lru"]);
+    assert!(!text.contains("were seen"), "{text}");
+    let (_, reason, _) = said(&[log, "-p", "lru,fifo", "-s", "2KiB,4KiB"]);
+    assert!(!reason.contains("all objects"), "{reason}");
+}
+
 #[test]
 fn stated_errors_do_not_cover_the_truth() {
     let common = [&nasa(), "-p", "lru,agd", "-s", "5MiB,20MiB"];

@@ -84,13 +84,16 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Returns true if an admin server is certainly not that of the forwarder: both tell the file of
-/// their node, and the files differ. NFD tells none.
+/// Returns true if an admin server is certainly not that of the forwarder: both belong to nodes of
+/// Larder that forward, and these run by different files. NFD has its own status, and no file.
 fn is_of_another(page: &Value, ndn: &Figures) -> bool {
-    let file = ndn.iter().find(|(name, _)| *name == "configuration");
-    let file = file.and_then(|(_, file)| file.as_str());
-    let other = page["node"]["configuration"].as_str();
-    page.get("ndn").is_some() && file.is_some_and(|file| Some(file) != other)
+    let of_ndn = |key| {
+        let figure = ndn.iter().find(|(name, _)| *name == key);
+        figure.and_then(|(_, value)| value.as_str())
+    };
+    let is_larder = of_ndn("version").is_some_and(|version| version.starts_with("larder-"));
+    let file = page["node"]["configuration"].as_str();
+    is_larder && page.get("ndn").is_some() && of_ndn("configuration") != file
 }
 
 /// Returns the status page of the admin server.
@@ -162,4 +165,34 @@ fn http(page: &Value) -> Figures {
         ]);
     }
     figures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Failure: the process id and the HTTP cache of one node stand below the packets of another,
+    /// and an operator stops the wrong process.
+    #[test]
+    fn two_nodes_are_shown_as_one() {
+        let ndn = |version: &str, file: Option<&str>| -> Figures {
+            vec![("version", json!(version)), ("configuration", json!(file))]
+        };
+        let page = |file: Option<&str>| json!({ "ndn": {}, "node": { "configuration": file } });
+        let (first, second) = (Some("first.toml"), Some("second.toml"));
+        for (version, file, other, is_another) in [
+            ("larder-0.1.0", first, first, false),
+            ("larder-0.1.0", None, None, false),
+            ("larder-0.1.0", first, second, true),
+            ("larder-0.1.0", first, None, true),
+            ("larder-0.1.0", None, second, true),
+            ("22.12", None, second, false),
+        ] {
+            let (ndn, page) = (ndn(version, file), page(other));
+            assert_eq!(is_of_another(&page, &ndn), is_another, "{file:?} {other:?}");
+        }
+        // A node that forwards nothing beside NFD, or beside another Larder.
+        let page = json!({ "node": { "configuration": "second.toml" } });
+        assert!(!is_of_another(&page, &ndn("larder-0.1.0", first)));
+    }
 }

@@ -59,11 +59,12 @@ pub fn manual(args: &ManArgs, program: Command) -> Result<(), Failure> {
 }
 
 /// Gives the text after the options, which clap calls extra, the heading that readers of manual
-/// pages look for.
+/// pages look for. The directory may have pages of other programs.
 fn name_examples(directory: &Path) -> std::io::Result<()> {
     for page in std::fs::read_dir(directory)? {
         let path = page?.path();
-        if path.extension().is_some_and(|extension| extension == "1") {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name == "larder.1" || (name.starts_with("larder-") && name.ends_with(".1")) {
             let text = std::fs::read_to_string(&path)?;
             let named = text.replace(".SH EXTRA\nExample: ", ".SH EXAMPLES\n");
             std::fs::write(&path, named.replace(".SH EXTRA\n", ".SH NOTES\n"))?;

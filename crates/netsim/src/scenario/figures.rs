@@ -81,15 +81,19 @@ fn of_network(span: &Record) -> Vec<Value> {
     });
     let answered = span.consumers.iter().map(ConsumerRecord::data).sum::<u64>() as f64;
     let frames: u64 = span.channels.iter().map(|channel| channel.frames).sum();
-    // The share that no producer answered: answers from caches, and Interests that joined a pending
-    // one. Answers that are still on their way, or were lost, have been produced, too.
-    let hit_ratio = (1.0 - span.produced as f64 / answered).clamp(0.0, 1.0);
     vec![
         ("data", "", answered),
-        ("hit ratio", "", hit_ratio),
+        ("hit ratio", "", hit_ratio(span.produced as f64, answered)),
         ("delay", "ms", delay / data as f64 * 1e3),
         ("frames a data", "", frames as f64 / answered),
     ]
+}
+
+/// Returns the share of the answers that no producer made: those of caches, and those for Interests
+/// that joined a pending one. More may have been produced than arrived, because answers are on
+/// their way or lost: then it is 0.
+fn hit_ratio(produced: f64, answered: f64) -> f64 {
+    (1.0 - produced / answered).clamp(0.0, 1.0)
 }
 
 fn of_cbr(counters: &ConsumerCounters, seconds: f64) -> Vec<Value> {
@@ -233,4 +237,16 @@ fn of_channel(channel: &Channel, counters: &ChannelCounters, seconds: f64) -> Ve
 
 pub(super) fn mbps(bytes: u64, seconds: f64) -> f64 {
     bytes as f64 * 8.0 / 1e6 / seconds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_hits_than_answers_or_fewer_than_none() {
+        assert_eq!(hit_ratio(25.0, 100.0), 0.75);
+        assert_eq!(hit_ratio(2995.0, 2990.0), 0.0);
+        assert!(hit_ratio(0.0, 0.0).is_nan());
+    }
 }

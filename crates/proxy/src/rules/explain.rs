@@ -13,8 +13,8 @@ use std::fmt::{self, Display};
 pub struct Explanation {
     /// The rules whose conditions on the request hold.
     pub rules: Vec<ExplainedRule>,
-    /// The answer of the rules themselves: 403, or the status and the target of a redirect. A rate
-    /// limit does not count here.
+    /// The answer of the node itself: 403, or the status and the target of a redirect. A rate limit
+    /// does not count here.
     pub answer: Option<String>,
     /// True if the cache is bypassed.
     pub pass: bool,
