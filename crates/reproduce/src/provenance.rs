@@ -146,13 +146,23 @@ fn command(mut words: impl Iterator<Item = String>) -> String {
         .join(" ")
 }
 
+/// The directory of the sources, whose repository knows the commit. A package does not look there,
+/// and does not have the path: it is the same wherever it was built.
+const SOURCES: &str = match BUILD_COMMIT {
+    Some(_) => "",
+    None => env!("CARGO_MANIFEST_DIR"),
+};
+
 /// Returns the commit of the directory from which the program was built, which has gone on since if
-/// the program is older than the commit.
+/// the program is older than the commit; of a package, the commit that it was built from.
 fn commit() -> String {
+    if let Some(commit) = BUILD_COMMIT {
+        return commit.to_owned();
+    }
     let git = |words: &[&str]| {
         let output = Command::new("git")
             .arg("-C")
-            .arg(env!("CARGO_MANIFEST_DIR"))
+            .arg(SOURCES)
             .args(words)
             .output()
             .ok()?;
@@ -162,8 +172,7 @@ fn commit() -> String {
             .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let Some(described) = git(&["log", "-1", "--format=%H %ct"]) else {
-        // A package has no repository.
-        return BUILD_COMMIT.unwrap_or("unknown").to_owned();
+        return "unknown".to_owned();
     };
     let Some((commit, time)) = described.split_once(' ') else {
         return "unknown".to_owned();
