@@ -22,15 +22,6 @@ const OTHER_VARIABLES: [&str; 5] = [
     larder_client::command_key::CERTIFICATE_VARIABLE,
 ];
 
-/// Beginnings of the variables that Kubernetes and Docker set in every container beside a service
-/// with the name `larder`.
-const SERVICE_LINKS: [&str; 4] = [
-    "LARDER_SERVICE_HOST",
-    "LARDER_SERVICE_PORT",
-    "LARDER_PORT",
-    "LARDER_ENV_",
-];
-
 /// Everything that a configuration is made of: a file, environment variables and flags.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigSources {
@@ -87,10 +78,8 @@ impl ConfigSources {
         variables.sort();
         for (name, value) in variables {
             let key = KEYS.iter().find(|key| key.variable() == name);
-            let is_other = OTHER_VARIABLES.contains(&name.as_str())
-                || SERVICE_LINKS
-                    .iter()
-                    .any(|beginning| name.starts_with(beginning));
+            let is_other =
+                OTHER_VARIABLES.contains(&name.as_str()) || is_service_link(&name, &value);
             match key {
                 Some(key) => sources.add(name, key, value),
                 None if is_other => {}
@@ -360,6 +349,22 @@ fn place_of<'a>(problem: &str, source: &'a str, settings: &'a [Setting]) -> &'a 
         .map_or(source, |setting| setting.origin.as_str())
 }
 
+/// Returns whether a variable tells where a service is whose name begins with `larder`: Kubernetes and
+/// Docker set such variables in every container beside it (`LARDER_WEB_SERVICE_HOST` and
+/// `LARDER_WEB_PORT_80_TCP_ADDR` of the service `larder-web`).
+fn is_service_link(name: &str, value: &str) -> bool {
+    let words: Vec<&str> = name.split('_').collect();
+    let is_number = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    let has = |pair: [&str; 2]| words.windows(2).any(|two| two == pair);
+    has(["SERVICE", "HOST"])
+        || has(["SERVICE", "PORT"])
+        || words
+            .windows(2)
+            .any(|two| two[0] == "PORT" && is_number(two[1]))
+        || (name.ends_with("_PORT") && value.contains("://"))
+        || name.starts_with("LARDER_ENV_")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -384,6 +389,36 @@ mod tests {
             .load()
             .expect_err("a refusal")
             .to_string()
+    }
+
+    /// Failure: a node does not start in a pod, because Kubernetes has told it where a service is whose
+    /// name begins with `larder`.
+    #[test]
+    fn a_service_beside_the_node_is_taken_for_a_key() {
+        let of_services = [
+            ("LARDER_PORT", "tcp://10.0.0.1:80"),
+            ("LARDER_SERVICE_HOST", "10.0.0.1"),
+            ("LARDER_SERVICE_PORT", "80"),
+            ("LARDER_HTTP_PORT", "tcp://10.0.0.1:80"),
+            ("LARDER_HTTP_PORT_80_TCP", "tcp://10.0.0.1:80"),
+            ("LARDER_HTTP_PORT_80_TCP_ADDR", "10.0.0.1"),
+            ("LARDER_HTTP_PORT_80_TCP_PORT", "80"),
+            ("LARDER_HTTP_PORT_80_TCP_PROTO", "tcp"),
+            ("LARDER_MY_SHOP_SERVICE_HOST", "10.0.0.2"),
+            ("LARDER_MY_SHOP_SERVICE_PORT_ADMIN", "8081"),
+            ("LARDER_NDN_PORT_6363_UDP", "udp://10.0.0.3:6363"),
+            ("LARDER_ENV_GREETING", "hello"),
+        ];
+        let config = sources(None, &of_services, &[]).load();
+        assert!(config.is_ok(), "{}", config.unwrap_err());
+        for mistake in [
+            ("LARDER_HTTP_PORT", "8080"),
+            ("LARDER_HTTP_LISTENER", "1"),
+            ("LARDER_PORT", "8080"),
+        ] {
+            let refusal = refusal(&[mistake], &[]);
+            assert!(refusal.contains(mistake.0), "{refusal}");
+        }
     }
 
     /// Failure: a value of lower precedence wins, or one kind of value cannot be given.
