@@ -349,8 +349,8 @@ fn place_of<'a>(problem: &str, source: &'a str, settings: &'a [Setting]) -> &'a 
         .map_or(source, |setting| setting.origin.as_str())
 }
 
-/// Returns whether a variable tells where a service is whose name begins with `larder`: Kubernetes and
-/// Docker set such variables in every container beside it (`LARDER_WEB_SERVICE_HOST` and
+/// Returns whether a variable tells where a service is whose name begins with `larder`: Kubernetes
+/// and Docker set such variables in every container beside it (`LARDER_WEB_SERVICE_HOST` and
 /// `LARDER_WEB_PORT_80_TCP_ADDR` of the service `larder-web`).
 fn is_service_link(name: &str, value: &str) -> bool {
     let words: Vec<&str> = name.split('_').collect();
@@ -391,8 +391,8 @@ mod tests {
             .to_string()
     }
 
-    /// Failure: a node does not start in a pod, because Kubernetes has told it where a service is whose
-    /// name begins with `larder`.
+    /// Failure: a node does not start in a pod, because Kubernetes has told it where a service is
+    /// whose name begins with `larder`.
     #[test]
     fn a_service_beside_the_node_is_taken_for_a_key() {
         let of_services = [
