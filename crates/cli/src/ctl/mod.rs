@@ -3,7 +3,7 @@
 //! admin server.
 //!
 //! The subcommands are those of NFD's `nfdc`: `face list`, `route add`, `cs erase`. Without a verb,
-//! `list` or `info` is meant.
+//! `list` or `info` is meant. The names of NFD's datasets and plural forms mean the same.
 
 pub(crate) mod admin;
 mod capture;
@@ -89,13 +89,16 @@ enum Thing {
     /// Show counters and sizes of the forwarder and of the HTTP cache
     Status(status::StatusArgs),
     /// List the addresses that it listens on
-    Channel,
+    #[command(alias = "channels")]
+    Channel(ListArgs),
     /// Faces: connections to applications and other forwarders
+    #[command(alias = "faces")]
     Face(face::FaceArgs),
     /// RIB: registered prefixes and their routes
+    #[command(aliases = ["routes", "rib"])]
     Route(route::RouteArgs),
     /// FIB: prefixes and next hops that result from the routes
-    Fib,
+    Fib(ListArgs),
     /// The Content Store
     #[command(visible_alias = "content-store")]
     Cs(cs::CsArgs),
@@ -108,7 +111,16 @@ enum Thing {
     /// Start the program of the node again, as SIGUSR2 does, and say the outcome
     Upgrade(reload::CommandArgs),
     /// Strategies: the forwarding of Interests under a prefix
+    #[command(aliases = ["strategies", "strategy-choice"])]
     Strategy(strategy::StrategyArgs),
+}
+
+/// What nfdc writes after the thing of which there is only a list.
+#[derive(Args, Debug)]
+struct ListArgs {
+    /// The verb
+    #[arg(hide = true, value_parser = ["list"])]
+    verb: Option<String>,
 }
 
 /// Runs the subcommand.
@@ -118,10 +130,10 @@ pub fn run(args: CtlArgs) -> Result<(), Failure> {
     let node = || Management::connect(configured.as_ref(), &args.command_key);
     match args.thing {
         Thing::Status(args) => status::run(&args, configured.as_ref(), json),
-        Thing::Channel => channels(&mut node()?, json),
+        Thing::Channel(_) => channels(&mut node()?, json),
         Thing::Face(args) => face::run(&mut node()?, args, json),
         Thing::Route(args) => route::run(&mut node()?, args, json),
-        Thing::Fib => fib(&mut node()?, json),
+        Thing::Fib(_) => fib(&mut node()?, json),
         Thing::Cs(args) => cs::run(&mut node()?, args, json),
         Thing::Capture(args) => capture::run(&args, configured.as_ref(), json),
         Thing::Purge(args) => purge::run(args, configured.as_ref(), json),
@@ -180,7 +192,7 @@ impl Management {
         let response = self.try_command(command, parameters)?;
         match response.status_code {
             200 => Ok(response.body.unwrap_or_default()),
-            code => Err(refused(command, code, &response.status_text)),
+            code => Err(refused(command, parameters, code, &response.status_text)),
         }
     }
 
@@ -198,9 +210,20 @@ impl Management {
     }
 }
 
-fn refused(command: &str, code: u64, text: &str) -> Failure {
+/// Returns the failure of a command, with what it was about: the URI, prefix or face.
+fn refused(command: &str, about: &ControlParameters, code: u64, text: &str) -> Failure {
+    let name = about.name.as_ref().map(ToString::to_string);
+    let face = about.face_id.map(|face| format!("face {face}"));
+    let parts: Vec<String> = [about.uri.clone(), name, face]
+        .into_iter()
+        .flatten()
+        .collect();
+    let about = match parts.is_empty() {
+        true => String::new(),
+        false => format!(" for {}", excerpt(&parts.join(", "))),
+    };
     Failure::runtime(format!(
-        "the node refused {command}: {code} {}",
+        "the node refused {command}{about}: {code} {}",
         excerpt(text)
     ))
 }

@@ -86,7 +86,7 @@ fn the_doctor_finds_nothing_where_much_is_wrong() {
     find(
         &findings,
         "error",
-        &["[[http.tls.certificates]]", "KeyMismatch"],
+        &["[[http.tls.certificates]]", "they do not belong together"],
     );
     find(&findings, "error", &["expired.pem", "expired", "days ago"]);
     find(

@@ -515,7 +515,7 @@ mod tests {
             (
                 &[],
                 &[("http.disk.path", "/a")],
-                &["--set http.disk.path: ", "missing field `capacity`"],
+                &["--set http.disk.path: ", "`capacity` is missing"],
             ),
             (&[("LARDER_HTTP", "3")], &[], &["LARDER_HTTP: "]),
             (
