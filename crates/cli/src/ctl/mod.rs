@@ -18,7 +18,7 @@ mod strategy;
 
 use crate::connection::{CommandKeyArgs, broken, connect, connect_to};
 use crate::failure::Failure;
-use crate::output::excerpt;
+use crate::output::{error_line, excerpt};
 use clap::{Args, Subcommand};
 use larder_client::Client;
 use larder_node::{Config, ConfigSources};
@@ -57,11 +57,23 @@ pub(crate) struct Configured {
     config: Config,
 }
 
+/// What a command needs of the file to reach its node. Another mistake in it is a warning.
+const NEEDED: [&str; 5] = [
+    "ndn.enabled",
+    "ndn.unix",
+    "ndn.command_key",
+    "ndn.command_certificate",
+    "admin",
+];
+
 impl Configured {
     pub(crate) fn read(path: &Path) -> Result<Configured, Failure> {
-        let config = ConfigSources::of_process(Some(path))
-            .load()
+        let (config, problems) = ConfigSources::of_process(Some(path))
+            .load_for(&NEEDED)
             .map_err(|error| Failure::usage(error.to_string()))?;
+        for problem in problems {
+            error_line!("larder: warning: {problem}");
+        }
         Ok(Configured {
             path: path.to_owned(),
             config,

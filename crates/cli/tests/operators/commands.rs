@@ -151,6 +151,33 @@ fn the_words_of_nfdc_are_strange() {
     assert!(!said(&ctl(&config, "route show /other")).contains("/there"));
 }
 
+/// Failure: a mistake elsewhere in the file hides the node, which runs.
+#[test]
+fn a_mistake_in_the_file_hides_its_node() {
+    let folder = Folder::new();
+    let (_node, config) = node(&folder);
+    let sound = fs::read_to_string(&config).unwrap();
+    let wrong = sound.replace("[http]\n", "[http]\ncache = 3\nnonsense = 1\n");
+    fs::write(&config, wrong).unwrap();
+    for words in ["status", "face list", "--json status"] {
+        let output = ctl(&config, words);
+        let text = said(&output);
+        assert!(output.status.success(), "{words}: {text}");
+        for part in ["[http] cache: expected a string", "nonsense"] {
+            assert!(text.contains(part), "{words}: {text}");
+        }
+    }
+    // What it needs itself has to be right.
+    fs::write(
+        &config,
+        sound.replace("[ndn]\nunix = ", "[ndn]\nunix = 3 #"),
+    )
+    .unwrap();
+    let output = ctl(&config, "status");
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("[ndn] unix"), "{}", said(&output));
+}
+
 /// Failure: a configuration file is refused by one command in the spelling that another one needs.
 #[test]
 fn a_file_needs_another_spelling() {
