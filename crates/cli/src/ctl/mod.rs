@@ -230,9 +230,10 @@ fn refused(command: &str, about: &ControlParameters, code: u64, text: &str) -> F
         .into_iter()
         .flatten()
         .collect();
-    let about = match parts.is_empty() {
-        true => String::new(),
-        false => format!(" for {}", excerpt(&parts.join(", "))),
+    let about = if parts.is_empty() {
+        String::new()
+    } else {
+        format!(" for {}", excerpt(&parts.join(", ")))
     };
     Failure::runtime(format!(
         "the node refused {command}{about}: {code} {}",
