@@ -284,7 +284,7 @@ mod tests {
         );
         assert_eq!(
             text(Problem::NoCertificate(path.clone())),
-            "[http] x: /x: no certificate in it; expected PEM"
+            "[http] x: /x: no certificate in it; expected PEM (-----BEGIN CERTIFICATE-----)"
         );
         assert_eq!(
             text(Problem::ServerCount),
