@@ -252,9 +252,10 @@ impl Problem {
             Problem::Listener(error) | Problem::File { error, .. } => Some(error),
             Problem::Policy(error) => Some(error),
             Problem::Pem { error, .. } => Some(error),
-            Problem::Tls(error) | Problem::TlsFile { error, .. } | Problem::NoTickets(error) => {
-                Some(error)
-            }
+            Problem::Tls(error)
+            | Problem::TlsFile { error, .. }
+            | Problem::Pair { error, .. }
+            | Problem::NoTickets(error) => Some(error),
             Problem::Verifier(error) => Some(error),
             Problem::Root(error) => Some(error),
             _ => None,
