@@ -78,7 +78,11 @@ impl Choice {
                 let costs = |candidate: &&Candidate| cost(candidate).unwrap_or_default();
                 let chosen = candidates
                     .iter()
-                    .min_by(|a, b| costs(a).total_cmp(&costs(b)));
+                    // Of equal ones the smallest.
+                    .min_by(|a, b| {
+                        let by_size = a.capacity.cmp(&b.capacity);
+                        costs(a).total_cmp(&costs(b)).then(by_size)
+                    });
                 (
                     chosen.unwrap_or(&candidates[0]),
                     "memory and egress cost least".to_owned(),

@@ -10,11 +10,12 @@ mod read;
 
 use crate::destination::{check_writable, write_whole};
 use crate::failure::Failure;
-use crate::lists::parse_all;
-use crate::output::line;
+use crate::lists::{note_of_bare_sizes, parse_all};
+use crate::output::{error_line, line};
 use crate::progress::Bar;
 pub use args::AdviseArgs;
 use larder_advise::{Advice, AdviseError, Comparison, Question};
+use larder_replay::Unit;
 use std::sync::Arc;
 
 /// Reads the logs, and prints the advice.
@@ -66,6 +67,11 @@ fn advise(args: &AdviseArgs) -> Result<Advice, Failure> {
             .traffic
             .check_sizes("configuration in bytes")
             .map_err(Failure::refused)?;
+    }
+    if let Some(note) = note_of_bare_sizes(&args.size)
+        && gathered.traffic.unit == Unit::Bytes
+    {
+        error_line!("larder: note: {note}");
     }
     let comparison = Comparison::new(&question, gathered).map_err(Failure::refused)?;
     bar.add(comparison.requests());

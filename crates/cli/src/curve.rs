@@ -217,6 +217,7 @@ fn capacities(
         )));
     }
     sizes.iter().try_for_each(|size| source.check_unit(size))?;
+    source.note_bare_sizes(&args.size)?;
     let share = match sizes.iter().find(|size| size.bytes().is_none()) {
         Some(size) => Some(format!("size {size}")),
         None => sizes.is_empty().then(|| "--points".to_owned()),

@@ -1,11 +1,11 @@
 //! `larder doctor`: says what is wrong on this machine, and what to do.
 
+use crate::config_file::ConfigFile;
 use crate::failure::Failure;
 use crate::output::{line, within_a_line};
 use clap::Args;
 use larder_node::{ConfigSources, Finding, Level, examine};
 use serde_json::{Value, json};
-use std::path::PathBuf;
 
 /// Say what is wrong on this machine, and what to do
 ///
@@ -16,9 +16,8 @@ use std::path::PathBuf;
 /// Run it as the user that starts the node, and as root to see which programs have a port.
 #[derive(Args, Debug)]
 pub struct DoctorArgs {
-    /// Configuration file (TOML) [default: the embedded configuration]
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    file: ConfigFile,
 
     /// Print JSON instead of lines
     #[arg(long)]
@@ -27,7 +26,7 @@ pub struct DoctorArgs {
 
 /// Prints a line for each finding.
 pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
-    let findings = examine(&ConfigSources::of_process(args.config.as_deref()));
+    let findings = examine(&ConfigSources::of_process(args.file.path()));
     let [errors, warnings] = [Level::Error, Level::Warning].map(|level| {
         findings
             .iter()

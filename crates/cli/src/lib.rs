@@ -17,6 +17,7 @@ mod advise;
 mod allocator;
 mod bench;
 mod certificate;
+mod config_file;
 mod connection;
 mod ctl;
 mod curve;

@@ -35,6 +35,21 @@ fn elements(list: &str) -> Vec<&str> {
     elements
 }
 
+/// The largest number without a unit that is hardly meant as bytes.
+const HARDLY_BYTES: u64 = 1024;
+
+/// Returns a note if a capacity of these lists is a small number without a unit, which means bytes
+/// where objects have sizes.
+pub fn note_of_bare_sizes(lists: &[String]) -> Option<String> {
+    let bare = lists.iter().flat_map(|list| elements(list)).find(|text| {
+        text.parse()
+            .is_ok_and(|bytes: u64| bytes > 0 && bytes < HARDLY_BYTES)
+    })?;
+    Some(format!(
+        "-s {bare} means {bare} bytes; write {bare}MiB, or {bare}% for a share of all objects"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,6 +70,18 @@ mod tests {
             ("a),b", &["a)", "b"]),
         ] {
             assert_eq!(elements(list), expected, "{list}");
+        }
+    }
+
+    #[test]
+    fn a_capacity_of_ten_bytes_is_silent() {
+        let note = |list: &str| note_of_bare_sizes(&[list.to_owned()]);
+        assert_eq!(
+            note("1GiB,10").unwrap(),
+            "-s 10 means 10 bytes; write 10MiB, or 10% for a share of all objects"
+        );
+        for meant in ["10MiB", "10%", "0.1", "10B", "1024", "1GiB,20%"] {
+            assert_eq!(note(meant), None, "{meant}");
         }
     }
 

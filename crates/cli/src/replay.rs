@@ -210,6 +210,7 @@ fn sweep(
         plan.sizes
             .iter()
             .try_for_each(|size| source.check_unit(size))?;
+        source.note_bare_sizes(&args.size)?;
         parts.push(match &finished {
             Some(finished) => {
                 let identity = source.identity()?;

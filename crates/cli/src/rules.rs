@@ -1,5 +1,6 @@
 //! `larder rules`: what `[[http.rules]]` of a configuration do.
 
+use crate::config_file::NeededConfigFile;
 use crate::failure::Failure;
 use crate::output::line;
 use clap::{Args, Subcommand};
@@ -11,7 +12,6 @@ use larder_proxy::NormalUrl;
 use larder_proxy::rules::{Explanation, RequestFields, RuleRequest, Rules};
 use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::PathBuf;
 
 /// Show what the rules of a configuration do
 #[derive(Args, Debug)]
@@ -31,9 +31,8 @@ struct ExplainArgs {
     /// The URL of the request, as the client sends it
     url: String,
 
-    /// Configuration file
-    #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    #[command(flatten)]
+    file: NeededConfigFile,
 
     /// The method
     #[arg(long, default_value = "GET")]
@@ -78,7 +77,7 @@ fn field(text: &str) -> Result<(HeaderName, HeaderValue), String> {
 /// Runs a subcommand.
 pub fn run(args: RulesArgs) -> Result<(), Failure> {
     let RulesCommand::Explain(args) = args.command;
-    let config = ConfigSources::of_process(Some(&args.config))
+    let config = ConfigSources::of_process(Some(args.file.path()))
         .load()
         .map_err(|error| Failure::usage(error.to_string()))?;
     let explanation = explain(&args, &config)?;

@@ -25,6 +25,10 @@ pub struct RunArgs {
     #[arg(value_name = "CONFIG|https://HOST")]
     places: Vec<PathBuf>,
 
+    /// The configuration file, as other commands take it
+    #[arg(long, value_name = "FILE", hide = true)]
+    config: Option<PathBuf>,
+
     #[command(flatten)]
     flags: Flags,
 
@@ -133,7 +137,8 @@ pub fn run(args: RunArgs) -> Result<(), Failure> {
         line!("{}", larder_node::reference().trim_end());
         return Ok(());
     }
-    let places = Places::new(&args.places)?;
+    let named: Vec<PathBuf> = args.places.iter().chain(&args.config).cloned().collect();
+    let places = Places::new(&named)?;
     let mut sources = ConfigSources::of_process(places.file.as_deref());
     places.add_to(&mut sources);
     args.flags.add_to(&mut sources)?;

@@ -52,6 +52,23 @@ fn a_command_has_no_page() {
     assert!(page("larder-run.1").contains("\\-\\-check"));
     assert!(page("larder-curve.1").contains(".SH EXAMPLES\nlarder curve "));
     assert!(!page("larder-curve.1").contains(".SH EXTRA"));
+    // The synopsis has the values of options.
+    let synopsis = page("larder-replay.1").replace('\\', "");
+    assert!(
+        synopsis.contains("--policy <SPEC,…> --size <SIZE,…> <TRACE>"),
+        "{synopsis}"
+    );
+    assert!(page("larder-ctl-route-add.1").contains("larder ctl route add\\fR [OPTIONS] <PREFIX>"));
+    let names: Vec<_> = std::fs::read_dir(&pages)
+        .unwrap()
+        .map(|page| page.unwrap().file_name())
+        .collect();
+    assert!(
+        !names
+            .iter()
+            .any(|name| name.to_string_lossy().contains("-help")),
+        "{names:?}"
+    );
     assert!(page("larder-ctl-route-add.1").contains(".SH NAME"));
 }
 
@@ -86,6 +103,18 @@ fn bash_completes_nothing() {
     };
     assert_eq!(completed(&["larder", "cur"]).trim(), "curve");
     assert!(completed(&["larder", "run", "--che"]).contains("--check"));
+    assert!(text_of(&larder(&["completions", "zsh"])).contains("hobhis"));
+    // Names, and not the files of the folder.
+    let names = completed(&["larder", "replay", "--policy", "w-tiny"]);
+    assert_eq!(names.trim(), "w-tinylfu");
+    let names = completed(&["larder", "replay", "--format", "oracle"]);
+    assert!(names.contains("oracle-general"), "{names}");
+    for shell in ["zsh", "fish"] {
+        let script = text_of(&larder(&["completions", shell]));
+        for name in ["w-tinylfu", "oracle-general"] {
+            assert!(script.contains(name), "{shell}: {name}");
+        }
+    }
     for shell in ["zsh", "fish"] {
         let script = text_of(&larder(&["completions", shell]));
         for command in commands() {

@@ -203,6 +203,14 @@ fn the_cheapest_size_is_not_chosen() {
         "{}",
         only.choice.reason
     );
+    // Of sizes that cost the same the smallest, in any order of the arguments.
+    for sizes in ["4GiB,2GiB,1GiB", "1GiB,2GiB,4GiB"] {
+        let prices = ["--egress", "1/GB", "--memory", "0/GB-month"];
+        let log = nasa();
+        let arguments = [&[&log[..], "-p", "lru", "-s", sizes][..], &prices].concat();
+        let equal = advise(&args(&arguments)).unwrap();
+        assert_eq!(equal.choice.chosen.capacity, 1 << 30, "{sizes}");
+    }
     // Without prices, the last doubling saves little.
     let advice = advise(&args(&[&nasa(), "-p", "agd"])).unwrap();
     let last = advice.candidates.last().unwrap();

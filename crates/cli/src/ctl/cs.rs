@@ -21,6 +21,7 @@ pub(super) struct CsArgs {
 #[derive(Subcommand, Debug)]
 enum CsVerb {
     /// Show capacity, policy and hits (default)
+    #[command(aliases = ["show", "status"])]
     Info,
     /// List stored Data under a prefix, with age and hits
     List {

@@ -225,20 +225,23 @@ fn create(
     wanted: ControlParameters,
 ) -> Result<(u64, String), Failure> {
     let uri = canonical(uri)?;
-    let response = node.try_command(
-        "faces/create",
-        &ControlParameters {
-            uri: Some(uri.clone()),
-            ..wanted
-        },
-    )?;
+    let wanted = ControlParameters {
+        uri: Some(uri.clone()),
+        ..wanted
+    };
+    let response = node.try_command("faces/create", &wanted)?;
     let id = response.body.and_then(|body| body.face_id);
     match (response.status_code, id) {
         (200, Some(id)) => Ok((id, uri)),
         (409, Some(id)) => Err(Failure::runtime(format!(
             "face {id} to {uri} exists already"
         ))),
-        (code, _) => Err(refused("faces/create", code, &response.status_text)),
+        (code, _) => Err(refused(
+            "faces/create",
+            &wanted,
+            code,
+            &response.status_text,
+        )),
     }
 }
 
@@ -263,7 +266,7 @@ fn canonical(uri: &str) -> Result<String, Failure> {
     ))
 }
 
-fn unknown_face(face: &str) -> Failure {
+pub(super) fn unknown_face(face: &str) -> Failure {
     Failure::runtime(format!(
         "there is no face {face}; `larder ctl face` lists them"
     ))

@@ -3,7 +3,7 @@
 //! admin server.
 //!
 //! The subcommands are those of NFD's `nfdc`: `face list`, `route add`, `cs erase`. Without a verb,
-//! `list` or `info` is meant.
+//! `list` or `info` is meant. The names of NFD's datasets and plural forms mean the same.
 
 pub(crate) mod admin;
 mod capture;
@@ -18,7 +18,7 @@ mod strategy;
 
 use crate::connection::{CommandKeyArgs, broken, connect, connect_to};
 use crate::failure::Failure;
-use crate::output::excerpt;
+use crate::output::{error_line, excerpt};
 use clap::{Args, Subcommand};
 use larder_client::Client;
 use larder_node::{Config, ConfigSources};
@@ -57,11 +57,23 @@ pub(crate) struct Configured {
     config: Config,
 }
 
+/// What a command needs of the file to reach its node. Another mistake in it is a warning.
+const NEEDED: [&str; 5] = [
+    "ndn.enabled",
+    "ndn.unix",
+    "ndn.command_key",
+    "ndn.command_certificate",
+    "admin",
+];
+
 impl Configured {
     pub(crate) fn read(path: &Path) -> Result<Configured, Failure> {
-        let config = ConfigSources::of_process(Some(path))
-            .load()
+        let (config, problems) = ConfigSources::of_process(Some(path))
+            .load_for(&NEEDED)
             .map_err(|error| Failure::usage(error.to_string()))?;
+        for problem in problems {
+            error_line!("larder: warning: {problem}");
+        }
         Ok(Configured {
             path: path.to_owned(),
             config,
@@ -89,13 +101,16 @@ enum Thing {
     /// Show counters and sizes of the forwarder and of the HTTP cache
     Status(status::StatusArgs),
     /// List the addresses that it listens on
-    Channel,
+    #[command(alias = "channels")]
+    Channel(ListArgs),
     /// Faces: connections to applications and other forwarders
+    #[command(alias = "faces")]
     Face(face::FaceArgs),
     /// RIB: registered prefixes and their routes
+    #[command(aliases = ["routes", "rib"])]
     Route(route::RouteArgs),
     /// FIB: prefixes and next hops that result from the routes
-    Fib,
+    Fib(ListArgs),
     /// The Content Store
     #[command(visible_alias = "content-store")]
     Cs(cs::CsArgs),
@@ -108,7 +123,16 @@ enum Thing {
     /// Start the program of the node again, as SIGUSR2 does, and say the outcome
     Upgrade(reload::CommandArgs),
     /// Strategies: the forwarding of Interests under a prefix
+    #[command(aliases = ["strategies", "strategy-choice"])]
     Strategy(strategy::StrategyArgs),
+}
+
+/// What nfdc writes after the thing of which there is only a list.
+#[derive(Args, Debug)]
+struct ListArgs {
+    /// The verb
+    #[arg(hide = true, value_parser = ["list"])]
+    verb: Option<String>,
 }
 
 /// Runs the subcommand.
@@ -118,10 +142,10 @@ pub fn run(args: CtlArgs) -> Result<(), Failure> {
     let node = || Management::connect(configured.as_ref(), &args.command_key);
     match args.thing {
         Thing::Status(args) => status::run(&args, configured.as_ref(), json),
-        Thing::Channel => channels(&mut node()?, json),
+        Thing::Channel(_) => channels(&mut node()?, json),
         Thing::Face(args) => face::run(&mut node()?, args, json),
         Thing::Route(args) => route::run(&mut node()?, args, json),
-        Thing::Fib => fib(&mut node()?, json),
+        Thing::Fib(_) => fib(&mut node()?, json),
         Thing::Cs(args) => cs::run(&mut node()?, args, json),
         Thing::Capture(args) => capture::run(&args, configured.as_ref(), json),
         Thing::Purge(args) => purge::run(args, configured.as_ref(), json),
@@ -180,7 +204,7 @@ impl Management {
         let response = self.try_command(command, parameters)?;
         match response.status_code {
             200 => Ok(response.body.unwrap_or_default()),
-            code => Err(refused(command, code, &response.status_text)),
+            code => Err(refused(command, parameters, code, &response.status_text)),
         }
     }
 
@@ -198,9 +222,21 @@ impl Management {
     }
 }
 
-fn refused(command: &str, code: u64, text: &str) -> Failure {
+/// Returns the failure of a command, with what it was about: the URI, prefix or face.
+fn refused(command: &str, about: &ControlParameters, code: u64, text: &str) -> Failure {
+    let name = about.name.as_ref().map(ToString::to_string);
+    let face = about.face_id.map(|face| format!("face {face}"));
+    let parts: Vec<String> = [about.uri.clone(), name, face]
+        .into_iter()
+        .flatten()
+        .collect();
+    let about = if parts.is_empty() {
+        String::new()
+    } else {
+        format!(" for {}", excerpt(&parts.join(", ")))
+    };
     Failure::runtime(format!(
-        "the node refused {command}: {code} {}",
+        "the node refused {command}{about}: {code} {}",
         excerpt(text)
     ))
 }

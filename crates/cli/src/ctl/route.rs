@@ -1,6 +1,6 @@
 //! `larder ctl route`: routes.
 
-use super::face::{find, find_or_create};
+use super::face::{find, find_or_create, unknown_face};
 use super::listing::{List, done};
 use super::{Management, seconds};
 use crate::failure::Failure;
@@ -27,6 +27,11 @@ pub(super) struct RouteArgs {
 enum RouteVerb {
     /// List routes (default)
     List,
+    /// List the routes of a prefix
+    Show {
+        /// The prefix [default: all]
+        prefix: Option<Name>,
+    },
     /// Add a route, or change its cost and flags
     Add {
         /// Interests under this prefix
@@ -36,7 +41,7 @@ enum RouteVerb {
         /// tcp://HOST:PORT), to which a face is created if necessary
         face: String,
 
-        /// Cost; the lowest is preferred
+        /// Cost; the lowest is preferred. A route of the configuration has 10
         #[arg(long, default_value_t = 0)]
         cost: u64,
 
@@ -72,7 +77,8 @@ enum RouteVerb {
 
 pub(super) fn run(node: &mut Management, args: RouteArgs, json: bool) -> Result<(), Failure> {
     match args.verb.unwrap_or(RouteVerb::List) {
-        RouteVerb::List => list(node, json),
+        RouteVerb::List => list(node, None, json),
+        RouteVerb::Show { prefix } => list(node, prefix.as_ref(), json),
         RouteVerb::Add {
             prefix,
             face,
@@ -110,35 +116,57 @@ pub(super) fn run(node: &mut Management, args: RouteArgs, json: bool) -> Result<
             prefix,
             face,
             origin,
-        } => {
-            let found = find(node, &face)?;
-            let id = found
-                .ok_or_else(|| Failure::runtime(format!("there is no face {face}")))?
-                .face_id;
-            let route = ControlParameters {
-                name: Some(prefix.clone()),
-                face_id: Some(id),
-                origin: Some(origin),
-                ..ControlParameters::default()
-            };
-            node.command("rib/unregister", &route)?;
-            let figures = [
-                ("prefix", json!(prefix.to_string())),
-                ("face", json!(id)),
-                ("origin", json!(origin)),
-            ];
-            done(
-                json,
-                &format!("{prefix} goes to face {id} no more (origin {origin})"),
-                &figures,
-            );
-            Ok(())
-        }
+        } => remove(node, &prefix, &face, origin, json),
     }
 }
 
-fn list(node: &mut Management, json: bool) -> Result<(), Failure> {
-    let entries: Vec<RibEntry> = node.list("rib/list", None)?;
+/// Removes a route. As with nfdc, it is no error if there is none: the text says so.
+fn remove(
+    node: &mut Management,
+    prefix: &Name,
+    face: &str,
+    origin: u64,
+    json: bool,
+) -> Result<(), Failure> {
+    let id = find(node, face)?.ok_or_else(|| unknown_face(face))?.face_id;
+    let was_there = routes(node, Some(prefix))?
+        .iter()
+        .flat_map(|entry| &entry.routes)
+        .any(|route| route.face_id == id && route.origin == origin);
+    let route = ControlParameters {
+        name: Some(prefix.clone()),
+        face_id: Some(id),
+        origin: Some(origin),
+        ..ControlParameters::default()
+    };
+    node.command("rib/unregister", &route)?;
+    let words = if was_there {
+        format!("{prefix} goes to face {id} no more (origin {origin})")
+    } else {
+        format!(
+            "there was no route from {prefix} to face {id} with origin {origin}; \
+             `larder ctl route` lists them"
+        )
+    };
+    let figures = [
+        ("prefix", json!(prefix.to_string())),
+        ("face", json!(id)),
+        ("origin", json!(origin)),
+        ("removed", json!(was_there)),
+    ];
+    done(json, &words, &figures);
+    Ok(())
+}
+
+/// Returns the routes of all prefixes, or of one.
+fn routes(node: &mut Management, prefix: Option<&Name>) -> Result<Vec<RibEntry>, Failure> {
+    let mut entries: Vec<RibEntry> = node.list("rib/list", None)?;
+    entries.retain(|entry| prefix.is_none_or(|prefix| entry.name == *prefix));
+    Ok(entries)
+}
+
+fn list(node: &mut Management, prefix: Option<&Name>, json: bool) -> Result<(), Failure> {
+    let entries = routes(node, prefix)?;
     let mut list = List::new(&[
         "prefix",
         "face",

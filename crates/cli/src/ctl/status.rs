@@ -14,6 +14,10 @@ use std::net::SocketAddr;
 /// The node to show
 #[derive(Args, Debug)]
 pub struct StatusArgs {
+    /// What nfdc writes after the thing
+    #[arg(hide = true, value_parser = ["report", "show", "list"])]
+    verb: Option<String>,
+
     /// Address of the node's admin server, for its HTTP cache [default: from --config, otherwise
     /// LARDER_ADMIN_LISTEN or 127.0.0.1:8081]
     #[arg(long, value_name = "ADDRESS")]

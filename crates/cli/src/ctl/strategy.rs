@@ -17,6 +17,7 @@ pub(super) struct StrategyArgs {
 #[derive(Subcommand, Debug)]
 enum StrategyVerb {
     /// List the strategy choices (default)
+    #[command(alias = "show")]
     List,
     /// Set the strategy of a prefix
     Set {
@@ -71,16 +72,32 @@ pub(super) fn run(node: &mut Management, args: StrategyArgs, json: bool) -> Resu
                 name: Some(prefix.clone()),
                 ..ControlParameters::default()
             };
+            let was_set = choices(node)?.iter().any(|choice| choice.name == prefix);
             node.command("strategy-choice/unset", &of)?;
-            let words = format!("{prefix} is forwarded as what is above it");
-            done(json, &words, &[("prefix", json!(prefix.to_string()))]);
+            let words = if was_set {
+                format!("{prefix} is forwarded as what is above it")
+            } else {
+                format!(
+                    "{prefix} had no strategy of its own: it is forwarded as what is above it; \
+                     `larder ctl strategy` lists the choices"
+                )
+            };
+            let figures = [
+                ("prefix", json!(prefix.to_string())),
+                ("removed", json!(was_set)),
+            ];
+            done(json, &words, &figures);
             Ok(())
         }
     }
 }
 
+fn choices(node: &mut Management) -> Result<Vec<StrategyChoice>, Failure> {
+    node.list("strategy-choice/list", None)
+}
+
 fn list(node: &mut Management, json: bool) -> Result<(), Failure> {
-    let mut choices: Vec<StrategyChoice> = node.list("strategy-choice/list", None)?;
+    let mut choices = choices(node)?;
     choices.sort_by(|a, b| a.name.cmp(&b.name));
     let mut list = List::new(&["prefix", "strategy"]);
     for choice in &choices {

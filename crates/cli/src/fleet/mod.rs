@@ -3,6 +3,7 @@
 mod nodes;
 mod plan;
 
+use crate::config_file::NeededConfigFile;
 use crate::failure::Failure;
 use crate::output::line;
 use clap::{Args, Subcommand};
@@ -36,9 +37,8 @@ enum FleetCommand {
 /// somebody has to know.
 #[derive(Args, Debug)]
 struct InitArgs {
-    /// Configuration file of a node (TOML), with its table `fleet`
-    #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    #[command(flatten)]
+    file: NeededConfigFile,
 
     /// Servers that keep a copy: 1, 3 or 5. One is for tests: it loses the log with its disk
     #[arg(long, value_name = "COUNT", default_value_t = LogSettings::default().replicas, value_parser = replicas)]
@@ -125,14 +125,14 @@ pub fn run(args: FleetArgs) -> Result<(), Failure> {
 }
 
 fn init(args: &InitArgs) -> Result<(), Failure> {
-    let sources = ConfigSources::of_process(Some(&args.config));
+    let sources = ConfigSources::of_process(Some(args.file.path()));
     let config = sources
         .load()
         .map_err(|error| Failure::usage(error.to_string()))?;
     let Some(fleet) = &config.fleet else {
         return Err(Failure::usage(format!(
             "{}: [fleet] is missing: name the fleet and its servers of NATS",
-            args.config.display()
+            args.file.path().display()
         )));
     };
     let settings = LogSettings {

@@ -3,8 +3,12 @@
 
 use crate::failure::Failure;
 use crate::output::line;
+use clap::builder::{PossibleValuesParser, Resettable};
 use clap::{Args, Command};
 use clap_complete::Shell;
+use larder_forwarder::strategy::StrategyRegistry;
+use larder_policy::registry;
+use larder_replay::{Format, FormatRegistry};
 use larder_units::system_message;
 use std::path::{Path, PathBuf};
 
@@ -37,15 +41,59 @@ pub struct ManArgs {
 }
 
 /// Prints the completions of the program with these commands.
-pub fn completions(args: &CompletionsArgs, mut program: Command) {
+pub fn completions(args: &CompletionsArgs, program: Command) {
+    let mut program = with_names(program);
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut program, LARDER, &mut script);
     line!("{}", String::from_utf8_lossy(&script).trim_end());
 }
 
+/// Gives arguments for policies, strategies and formats the names that shells complete. The program
+/// itself takes more: specs with parameters, and lists.
+fn with_names(command: Command) -> Command {
+    let command = command.mut_args(|arg| {
+        let Some(names) = names_for(arg.get_id().as_str()) else {
+            return arg;
+        };
+        if !arg.get_action().takes_values() || !arg.get_possible_values().is_empty() {
+            return arg;
+        }
+        // A default may be more than a name, and completions do not need it.
+        let arg = arg.default_value(Resettable::Reset);
+        arg.value_parser(PossibleValuesParser::new(names))
+    });
+    command.mut_subcommands(with_names)
+}
+
+/// Returns the names that an argument with this name takes.
+fn names_for(argument: &str) -> Option<Vec<&'static str>> {
+    match argument {
+        "policy" => Some(registry().iter().map(|entry| entry.name).collect()),
+        "strategy" => Some(StrategyRegistry::installed().names().collect()),
+        "format" => Some(
+            FormatRegistry::installed()
+                .iter()
+                .map(Format::name)
+                .collect(),
+        ),
+        _ => None,
+    }
+}
+
+/// Gives each command its usage as `--help` prints it. What clap_mangen makes itself lists all
+/// options without their values.
+fn with_usage(mut command: Command) -> Command {
+    let usage = command.render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ").to_owned();
+    command.mut_subcommands(with_usage).override_usage(usage)
+}
+
 /// Writes the pages of the program with these commands.
 pub fn manual(args: &ManArgs, program: Command) -> Result<(), Failure> {
     let directory = &args.directory;
+    let mut program = program.disable_help_subcommand(true);
+    program.build();
+    let program = with_usage(program);
     std::fs::create_dir_all(directory)
         .and_then(|()| clap_mangen::generate_to(program, directory))
         .and_then(|()| name_examples(directory))

@@ -3,6 +3,8 @@
 use super::progress::Progress;
 use crate::failure::Failure;
 use crate::layout::Layout;
+use crate::lists::note_of_bare_sizes;
+use crate::output::error_line;
 use crate::trace_file;
 use larder_policy::{Future, FutureBuilder};
 use larder_replay::{Access, Size, Survey, Trace};
@@ -153,9 +155,23 @@ impl<'a> Source<'a> {
     /// # Errors
     /// If they have none, or the trace cannot be read.
     pub fn check_unit(&self, size: &Size) -> Result<(), Failure> {
-        // Reading a pipe would take its first requests away.
-        if !matches!(size, Size::Bytes(_)) || !trace_file::is_file(self.path) {
+        if !matches!(size, Size::Bytes(_)) || self.has_sizes()? != Some(false) {
             return Ok(());
+        }
+        Err(Failure::usage(format!(
+            "{}: its objects have no sizes, so a cache of {size} has no meaning; give a number of objects (1000) or a share (10%)",
+            trace_file::shown(self.path)
+        )))
+    }
+
+    /// Returns whether its objects have sizes, as far as the first requests tell; `None` if there
+    /// is none, or if the trace is a pipe: reading would take its first requests away.
+    ///
+    /// # Errors
+    /// If the trace cannot be read.
+    pub fn has_sizes(&self) -> Result<Option<bool>, Failure> {
+        if !trace_file::is_file(self.path) {
+            return Ok(None);
         }
         let mut first = Vec::new();
         let mut trace = self.layout.open(self.path)?;
@@ -163,13 +179,20 @@ impl<'a> Source<'a> {
             .read_many(&mut first, CHUNK_REQUESTS)
             .map_err(|error| Failure::usage(error.to_string()))?;
         // Of a trace without a request, the replay says so, and why.
-        if first.is_empty() || first.iter().any(|access| access.size > 1) {
-            return Ok(());
+        Ok((!first.is_empty()).then(|| first.iter().any(|access| access.size > 1)))
+    }
+
+    /// Prints a note if a capacity of these lists means few bytes.
+    ///
+    /// # Errors
+    /// If the trace cannot be read.
+    pub fn note_bare_sizes(&self, lists: &[String]) -> Result<(), Failure> {
+        if let Some(note) = note_of_bare_sizes(lists)
+            && self.has_sizes()? == Some(true)
+        {
+            error_line!("larder: note: {}: {note}", trace_file::shown(self.path));
         }
-        Err(Failure::usage(format!(
-            "{}: its objects have no sizes, so a cache of {size} has no meaning; give a number of objects (1000) or a share (10%)",
-            trace_file::shown(self.path)
-        )))
+        Ok(())
     }
 
     /// Returns the work of reading the trace for `rows` rows, for the progress: the file's bytes

@@ -86,7 +86,7 @@ fn the_doctor_finds_nothing_where_much_is_wrong() {
     find(
         &findings,
         "error",
-        &["[[http.tls.certificates]]", "KeyMismatch"],
+        &["[[http.tls.certificates]]", "they do not belong together"],
     );
     find(&findings, "error", &["expired.pem", "expired", "days ago"]);
     find(
@@ -268,6 +268,35 @@ fn an_origin_that_is_not_trusted_is_sound() {
         let (findings, status) = examined(&folder.write("larder.toml", &text));
         find(&findings, level, &["[http] origin", expected]);
         assert_eq!(status, Some(i32::from(level == "error")), "{findings:#?}");
+    }
+}
+
+/// Failure: a host has no address, or its authority is away, and nobody knows why no certificate
+/// comes.
+#[test]
+fn certificates_that_nobody_can_give_are_sound() {
+    let folder = Folder::new();
+    let nobody = free_port();
+    let config = folder.write(
+        "larder.toml",
+        &format!(
+            "[ndn]\nenabled = false\n[http]\nlisten = \"127.0.0.1:0\"\n[admin]\nlisten = \"\"\n\
+             [http.tls]\nlisten = \"127.0.0.1:0\"\n[http.tls.acme]\nhosts = [\"nobody.invalid\"]\n\
+             folder = {:?}\ndirectory = \"https://127.0.0.1:{nobody}/directory\"\n",
+            folder.path("acme")
+        ),
+    );
+    let (findings, _) = examined(&config);
+    let directory = format!("https://127.0.0.1:{nobody}/directory cannot be reached");
+    for parts in [
+        [
+            "[http.tls.acme] nobody.invalid",
+            "has no address",
+            "make a record (A or AAAA)",
+        ],
+        ["[http.tls.acme] directory", &directory, "the firewall"],
+    ] {
+        find(&findings, "warning", &parts);
     }
 }
 

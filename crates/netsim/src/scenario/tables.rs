@@ -611,7 +611,7 @@ pub(super) fn line(text: &str, at: usize) -> usize {
 pub(super) fn explain(error: &toml::de::Error) -> String {
     let message = error.message().lines().collect::<Vec<_>>().join(" ");
     if message.starts_with("invalid type") {
-        return format!("{message}{}", unit_or_quotes(&message));
+        return format!("{}{}", in_words(&message), unit_or_quotes(&message));
     }
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = quoted.next().filter(|_| message.starts_with("unknown"));
@@ -621,6 +621,46 @@ pub(super) fn explain(error: &toml::de::Error) -> String {
         (strsim::jaro(best, unknown) > 0.7).then(|| format!("; did you mean `{best}`?"))
     };
     format!("{message}{}", unknown.and_then(near).unwrap_or_default())
+}
+
+/// What stands for a type of this file in a scenario: the name of the type, and words with an
+/// example.
+const WORDS: [(&str, &str); 8] = [
+    (
+        "struct WrittenLink",
+        "a table such as { rate = \"10Mbps\", delay = \"5ms\" }",
+    ),
+    (
+        "struct BurstTable",
+        "a table such as { to-bad = 0.01, to-good = 0.2 }",
+    ),
+    ("struct NodeTable", "a table, which begins with [nodes]"),
+    (
+        "struct CachingTable",
+        "a table, which begins with [caching]",
+    ),
+    (
+        "struct RoutingTable",
+        "a table, which begins with [routing]",
+    ),
+    ("a sequence", "an array"),
+    ("a map", "a table"),
+    ("a boolean", "true or false"),
+];
+
+/// Returns a message about a type in words that say what to write.
+fn in_words(message: &str) -> String {
+    let Some((found, expected)) = message.split_once(", expected ") else {
+        return message.to_owned();
+    };
+    let known = WORDS.iter().find(|(name, _)| *name == expected);
+    let words = match known {
+        Some((_, words)) => words,
+        None if expected.starts_with("struct ") => "a table",
+        None if expected.starts_with("enum ") => "a text",
+        None => expected,
+    };
+    format!("{found}, expected {words}")
 }
 
 /// Returns what to write in place of a number without its unit, or of a number in quotes.

@@ -14,9 +14,7 @@ const COLUMNS: usize = 100;
 /// One line if there is no such key, with the most similar one.
 pub fn explain(path: &str) -> Result<String, String> {
     let Some(declared) = find(path) else {
-        let tip = nearest(path, DECLARED.iter().map(|declared| declared.path.as_str()));
-        let tip = tip.map_or(String::new(), |best| format!("; did you mean {best}?"));
-        return Err(format!("{path}: no key has this name{tip}"));
+        return Err(format!("{path}: no key has this name{}", tip(path)));
     };
     let mut text = String::new();
     let (table, name) = declared.split();
@@ -47,6 +45,32 @@ pub fn explain(path: &str) -> Result<String, String> {
     }
     let _ = writeln!(text, "reload: {}", applied(declared));
     Ok(text)
+}
+
+/// The most keys that a tip names.
+const TIPS: usize = 12;
+
+/// Returns which keys may be meant: those that have this name in a table, those whose name contains
+/// it, or the nearest one.
+fn tip(path: &str) -> String {
+    let all = || DECLARED.iter().map(|declared| declared.path.as_str());
+    let last = |known: &&str| known.rsplit('.').next() == Some(path);
+    let within = |known: &&str| path.len() > 2 && known.contains(path);
+    let mut meant: Vec<&str> = all().filter(last).collect();
+    if meant.is_empty() {
+        meant = all().filter(within).collect();
+    }
+    if meant.is_empty() {
+        meant.extend(nearest(path, all()));
+    }
+    match meant.split_last() {
+        None => "; `larder run --print-config` prints all".to_owned(),
+        Some((best, [])) => format!("; did you mean {best}?"),
+        Some(_) if meant.len() > TIPS => {
+            format!("; did you mean {}, ...?", meant[..TIPS].join(", "))
+        }
+        Some((best, rest)) => format!("; did you mean {} or {best}?", rest.join(", ")),
+    }
 }
 
 /// Returns the page docs/reference/configuration.md.

@@ -141,6 +141,29 @@ impl ConfigSources {
         self.read().map(|loaded| loaded.config)
     }
 
+    /// Returns the configuration for one who needs only these keys, and the problems of others,
+    /// which have their defaults then.
+    ///
+    /// # Errors
+    /// All problems, if the file is no TOML, or one of these keys is wrong.
+    pub fn load_for(&self, keys: &[&str]) -> Result<(Config, Vec<String>), ConfigError> {
+        let composed = self.compose()?;
+        let is_within = |inner: &str, outer: &str| {
+            let rest = inner.strip_prefix(outer);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let is_needed = |wrong: &String| {
+            keys.iter()
+                .any(|key| is_within(key, wrong) || is_within(wrong, key))
+        };
+        match composed.config {
+            Some(config) if !composed.damaged.iter().any(is_needed) => {
+                Ok((config, composed.problems))
+            }
+            _ => Err(ConfigError(composed.problems)),
+        }
+    }
+
     pub(crate) fn read(&self) -> Result<Loaded, ConfigError> {
         self.compose()?.loaded()
     }
@@ -550,7 +573,7 @@ mod tests {
             (
                 &[],
                 &[("http.disk.path", "/a")],
-                &["--set http.disk.path: ", "missing field `capacity`"],
+                &["--set http.disk.path: ", "`capacity` is missing"],
             ),
             (&[("LARDER_HTTP", "3")], &[], &["LARDER_HTTP: "]),
             (

@@ -303,9 +303,18 @@ impl Located {
         if message.starts_with("missing field") {
             let field = quoted.next().unwrap_or_default();
             let example = such_as(&format!("{}.{field}", self.dotted));
-            return format!("{prefix}{message}{example}");
+            return format!("{prefix}`{field}` is missing{example}");
         }
-        if message.starts_with("unknown field") || message.starts_with("unknown variant") {
+        if let Some((unknown, known)) = message
+            .strip_prefix("unknown variant ")
+            .and_then(|rest| rest.split_once(", expected "))
+        {
+            let [unknown, known] = [unknown, known].map(|part| part.replace('`', "\""));
+            let tip = quoted.next().and_then(|unknown| nearest(unknown, quoted));
+            let tip = tip.map_or(String::new(), |best| format!("; did you mean \"{best}\"?"));
+            return format!("{prefix}expected {known}, not {unknown}{tip}");
+        }
+        if message.starts_with("unknown field") {
             let tip = quoted.next().and_then(|unknown| nearest(unknown, quoted));
             let tip = tip.map_or(String::new(), |best| format!("; did you mean `{best}`?"));
             return format!("{prefix}{message}{tip}");

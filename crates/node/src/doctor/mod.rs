@@ -5,6 +5,7 @@
 //! system, the clock, the room on disks, the time for which certificates are valid, and whether
 //! the origins can be reached. It changes nothing, before a start or while the node runs.
 
+mod authority;
 mod certificates;
 mod folders;
 mod kernel;
@@ -169,6 +170,7 @@ pub fn examine(sources: &ConfigSources) -> Vec<Finding> {
     findings.extend(machine::clock());
     findings.extend(folders::findings(config, &checked.problems));
     findings.extend(certificates::findings(config, preflight::unix_seconds()));
+    findings.extend(authority::findings(config));
     findings.extend(origins::findings(config));
     findings.extend(object_store::finding(config));
     in_order(findings)

@@ -4,7 +4,7 @@ use crate::config::NdnConfig;
 use crate::inherited::{Inherited, Role};
 use crate::ndn::control::settings;
 use crate::ndn::error::NdnError;
-use crate::ndn::transport::listen::{try_tcp, unix};
+use crate::ndn::transport::listen::{remove_empty, socket_folders, try_tcp, unix};
 use crate::ndn::transport::udp::group;
 use crate::ndn::transport::{ethernet, multicast};
 use larder_host::{ListenAddress, Preflight};
@@ -52,10 +52,12 @@ pub(crate) fn check(config: &NdnConfig, inherited: &Inherited, preflight: &mut P
     }
     // A running node occupies the path of its own socket.
     if let Some(setting) = config.unix.as_ref().filter(|_| !preflight.is_running()) {
+        let made = socket_folders(config);
         match unix(setting.path(), &mut Inherited::default()) {
-            // The trial leaves nothing behind.
             Ok((_, path)) => drop(std::fs::remove_file(path)),
             Err(problem) => preflight.add(Some(problem)),
         }
+        // The trial leaves nothing behind.
+        remove_empty(&made);
     }
 }

@@ -66,7 +66,7 @@ use std::time::{Duration, Instant};
 pub(crate) use check::check;
 pub use control::snapshot::{QueueFigures, Snapshot, StrategyFigures};
 pub use error::{NdnError, SocketError};
-pub(crate) use transport::listen::{SOCKET_MODE, bind_unix_socket};
+pub(crate) use transport::listen::{SOCKET_MODE, bind_unix_socket, remove_empty, socket_folders};
 
 use control::settings::Reload;
 use shards::command::Command;

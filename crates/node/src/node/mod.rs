@@ -8,7 +8,7 @@ use crate::config::{Config, Origin};
 use crate::error::NodeError;
 use crate::handover::{Handover, News, Successor};
 use crate::inherited::{Inherited, Role};
-use crate::ndn::Ndn;
+use crate::ndn::{self, Ndn};
 use crate::parts;
 use crate::preflight;
 use crate::privileges::Account;
@@ -92,6 +92,15 @@ impl Node {
     /// # Errors
     /// As [`Node::start`].
     pub fn start_on(config: &Config, handover: &mut Handover) -> Result<Node, NodeError> {
+        let made = ndn::socket_folders(&config.ndn);
+        let started = Node::start_with_account(config, handover);
+        if started.is_err() {
+            ndn::remove_empty(&made);
+        }
+        started
+    }
+
+    fn start_with_account(config: &Config, handover: &mut Handover) -> Result<Node, NodeError> {
         // Before the first thread starts.
         let mut account = Account::find(config)?;
         let started = match &mut account {

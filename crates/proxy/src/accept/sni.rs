@@ -134,6 +134,13 @@ fn read(
     let private = PrivateKeyDer::from_pem_file(&files.key)
         .map_err(|error| of_file(&key, &files.key, error))?;
     CertifiedKey::from_der(chain, private, provider).map_err(|error| {
-        Error::setting(format!("{table} certificate and key"), Problem::Tls(error))
+        Error::setting(
+            format!("{table} certificate and key"),
+            Problem::Pair {
+                certificate: files.certificate.clone(),
+                key: files.key.clone(),
+                error,
+            },
+        )
     })
 }

@@ -57,6 +57,15 @@ pub enum Problem {
     },
     /// A PEM file has no certificate.
     NoCertificate(PathBuf),
+    /// A certificate and a key cannot be used together.
+    Pair {
+        /// The file of the certificate.
+        certificate: PathBuf,
+        /// The file of the key.
+        key: PathBuf,
+        /// The error of the TLS library.
+        error: rustls::Error,
+    },
     /// Some certificates of a file cannot be used.
     UnusableCertificates {
         /// Its path.
@@ -165,8 +174,36 @@ impl fmt::Display for Problem {
             Problem::Pem { path, error: pem::Error::Io(error) } => {
                 write!(f, "{}: {}", path.display(), system_message(error))
             }
-            Problem::Pem { path, error } => write!(f, "{}: {error}", path.display()),
-            Problem::NoCertificate(path) => write!(f, "{}: no certificate in it; expected PEM", path.display()),
+            Problem::Pem { path, error: pem::Error::NoItemsFound } => {
+                let path = path.display();
+                write!(f, "{path}: no private key in it; expected PEM (-----BEGIN PRIVATE KEY-----)")
+            }
+            Problem::Pem { path, error } => {
+                let path = path.display();
+                write!(f, "{path}: its PEM text is damaged ({error}); write the file again")
+            }
+            Problem::NoCertificate(path) => {
+                let path = path.display();
+                write!(f, "{path}: no certificate in it; expected PEM (-----BEGIN CERTIFICATE-----)")
+            }
+            Problem::Pair { certificate, key, error } => {
+                let (certificate, key) = (certificate.display(), key.display());
+                match error {
+                    rustls::Error::InconsistentKeys(_) => write!(
+                        f,
+                        "{key} is not the key of {certificate}: they do not belong together; \
+                         name the key with which this certificate was ordered"
+                    ),
+                    rustls::Error::InvalidCertificate(_) => write!(
+                        f,
+                        "{certificate}: its first certificate is damaged; write the file again"
+                    ),
+                    _ => write!(
+                        f,
+                        "{key}: no private key of RSA, ECDSA or Ed25519 that can be read ({error}); write the file again"
+                    ),
+                }
+            }
             Problem::UnusableCertificates { path, unusable, all } => {
                 let path = path.display();
                 write!(f, "{path}: {unusable} of its {all} certificates cannot be used; take them out, or renew them")
@@ -215,9 +252,10 @@ impl Problem {
             Problem::Listener(error) | Problem::File { error, .. } => Some(error),
             Problem::Policy(error) => Some(error),
             Problem::Pem { error, .. } => Some(error),
-            Problem::Tls(error) | Problem::TlsFile { error, .. } | Problem::NoTickets(error) => {
-                Some(error)
-            }
+            Problem::Tls(error)
+            | Problem::TlsFile { error, .. }
+            | Problem::Pair { error, .. }
+            | Problem::NoTickets(error) => Some(error),
             Problem::Verifier(error) => Some(error),
             Problem::Root(error) => Some(error),
             _ => None,
@@ -247,7 +285,7 @@ mod tests {
         );
         assert_eq!(
             text(Problem::NoCertificate(path.clone())),
-            "[http] x: /x: no certificate in it; expected PEM"
+            "[http] x: /x: no certificate in it; expected PEM (-----BEGIN CERTIFICATE-----)"
         );
         assert_eq!(
             text(Problem::ServerCount),

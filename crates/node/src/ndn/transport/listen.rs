@@ -1,5 +1,6 @@
 //! Binds the sockets of the NDN side, with errors that name the setting.
 
+use crate::config::NdnConfig;
 use crate::inherited::Inherited;
 use crate::ndn::address::{canonical, with_ipv4_fallback};
 use crate::ndn::error::{NdnError, SocketError};
@@ -36,6 +37,8 @@ pub(crate) fn unix(
     for path in default_socket_paths() {
         match own_directory(&path).and_then(|()| bind_unix(&path)) {
             Ok(listener) => return Ok((listener, path)),
+            // Applications look there first, and would find the other one.
+            Err(error @ SocketError::InUse) => return Err(NdnError::Unix(path, error)),
             Err(error) => errors.push((path, error)),
         }
     }
@@ -64,6 +67,31 @@ fn bind_unix(path: &Path) -> Result<UnixListener, SocketError> {
         std::fs::create_dir_all(directory).map_err(SocketError::Directory)?;
     }
     bind_unix_socket(path, SOCKET_MODE).map(UnixListener::from_std)
+}
+
+/// Returns the folders that a start would create for its socket, the innermost first.
+pub(crate) fn socket_folders(config: &NdnConfig) -> Vec<PathBuf> {
+    let Some(setting) = config.unix.as_ref().filter(|_| config.enabled) else {
+        return Vec::new();
+    };
+    let configured = setting.path().map(|path| vec![path.to_owned()]);
+    let paths = configured.unwrap_or_else(default_socket_paths);
+    let missing = |path: &PathBuf| {
+        let folders = path.ancestors().skip(1).map(Path::to_owned);
+        let missing = folders.take_while(|folder| {
+            !folder.as_os_str().is_empty() && std::fs::symlink_metadata(folder).is_err()
+        });
+        missing.collect::<Vec<_>>()
+    };
+    paths.iter().flat_map(missing).collect()
+}
+
+/// Removes those of these folders that are empty: what a start that failed has made.
+pub(crate) fn remove_empty(folders: &[PathBuf]) {
+    for folder in folders {
+        // One with something in it stays.
+        let _ = std::fs::remove_dir(folder);
+    }
 }
 
 /// Binds a Unix socket with these permissions.

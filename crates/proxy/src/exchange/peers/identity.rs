@@ -32,7 +32,16 @@ pub(crate) fn client_config(config: &PeersConfig) -> Result<Arc<ClientConfig>, E
     let mut tls = builder
         .with_root_certificates(roots)
         .with_client_auth_cert(chain, key)
-        .map_err(of_tls)?;
+        .map_err(|error| {
+            Error::setting(
+                TABLE,
+                Problem::Pair {
+                    certificate: files.certificate.clone(),
+                    key: files.key.clone(),
+                    error,
+                },
+            )
+        })?;
     tls.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(tls))
 }
