@@ -210,7 +210,7 @@ pub use collapse::follower::{Follower, JoinResult, Joined, SliceFollower, SliceJ
 pub use config::{ClientNoCache, Config};
 pub use now::Now;
 pub use outbox::{ClockBehind, FollowerId, Invalidation, Outbox};
-pub use rfc::cache_status::{ForwardReason, is_of_origin};
+pub use rfc::cache_status::{ForwardReason, is_of_origin, name_own_answer};
 pub use rfc::coding::accept_encoding::Codings;
 pub use rfc::coding::content_coding::{
     Compression, ContentCoding, MediaTypes, code_fields, names_coded_form, vary_by_coding,

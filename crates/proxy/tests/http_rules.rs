@@ -560,6 +560,46 @@ fn requests_pass_the_limit() {
     );
 }
 
+/// Failure: nobody can tell from an answer of the node itself that it is one, and why it came.
+#[test]
+fn an_answer_of_the_node_itself_does_not_say_why_it_came() {
+    let (origin, _) = origin(CACHEABLE);
+    let text = r#"
+        [[rules]]
+        path = "/denied"
+        deny = "all"
+        [[rules]]
+        path = "/seldom"
+        rate_limit = { rate = "1r/h" }
+        [[rules]]
+        path = "/moved"
+        redirect = "/there"
+        [[rules]]
+        path = "/small"
+        client_body_size = "10B"
+    "#;
+    let node = Node::with(&config(&origin, text));
+    let mut client = Client::new(&node);
+    client.get("/seldom");
+    let body = [b'x'; 100];
+    for (method, path, status, why) in [
+        ("GET", "/denied", 403, "access-denied"),
+        ("GET", "/seldom", 429, "rate-limit"),
+        ("GET", "/moved", 302, "redirect"),
+        ("POST", "/small", 413, "request-too-large"),
+    ] {
+        let sent: &[u8] = if method == "POST" { &body } else { b"" };
+        let seen = client.send(method, path, &[], sent);
+        assert_eq!(seen.status, status, "{path}: {seen:?}");
+        let whole = format!("larder; detail={why}");
+        assert_eq!(lines(&seen, "cache-status"), [whole], "{path}");
+        let plain = (!seen.body.is_empty()).then(|| "text/plain; charset=utf-8".to_owned());
+        let types: Vec<String> = plain.into_iter().collect();
+        assert_eq!(lines(&seen, "content-type"), types, "{path}");
+        assert_eq!(seen.body.is_empty(), why == "redirect", "{path}");
+    }
+}
+
 /// Failure: the page of another status, or half of the old body.
 #[test]
 fn an_error_has_the_wrong_page() {

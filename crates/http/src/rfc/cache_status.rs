@@ -116,6 +116,14 @@ pub fn is_of_origin(headers: &HeaderMap) -> bool {
     })
 }
 
+/// Says in `Cache-Status` why the node has answered by itself, without its cache and its origin
+/// (RFC 9211 §2.8, `detail`). `why` is a token.
+pub fn name_own_answer(headers: &mut HeaderMap, why: &'static str) {
+    if let Ok(value) = HeaderValue::try_from(format!("{NAME}; detail={why}")) {
+        headers.insert(CACHE_STATUS, value);
+    }
+}
+
 impl CacheStatus {
     fn write(self, text: &mut String) {
         text.push_str(NAME);

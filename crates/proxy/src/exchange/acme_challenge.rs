@@ -5,7 +5,7 @@
 //! these may keep a host from its certificate. A token that is not one of this node, or of another
 //! that shares its folder, passes to the origin.
 
-use crate::exchange::outgoing::{Outgoing, plain_error};
+use crate::exchange::outgoing::{Outgoing, own_answer};
 use ::http::header::CACHE_CONTROL;
 use ::http::{HeaderValue, Method, Response, StatusCode};
 use larder_acme_host::Certificates;
@@ -27,7 +27,11 @@ pub(crate) fn answer(
     if !matches!(*method, Method::GET | Method::HEAD) {
         return None;
     }
-    let mut response = plain_error(StatusCode::OK, certificates.answer(token)?);
+    let mut response = own_answer(
+        StatusCode::OK,
+        certificates.answer(token)?,
+        "acme-challenge",
+    );
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Some(response)

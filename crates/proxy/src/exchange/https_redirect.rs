@@ -4,7 +4,7 @@
 //! may become a GET.
 
 use crate::exchange::acme_challenge;
-use crate::exchange::outgoing::{Outgoing, plain_error};
+use crate::exchange::outgoing::{Outgoing, own_answer};
 use ::http::header::LOCATION;
 use ::http::uri::Authority;
 use ::http::{HeaderValue, Response, StatusCode};
@@ -20,9 +20,10 @@ impl HttpsRedirect {
     /// Returns the redirect for a request; `None` if it passes.
     pub(crate) fn answer(self, authority: &str, target: &str) -> Option<Response<Outgoing>> {
         let location = self.location(authority, target)?;
-        let mut response = plain_error(
+        let mut response = own_answer(
             StatusCode::PERMANENT_REDIRECT,
             format!("larder: use {location}\n"),
+            "redirect",
         );
         response
             .headers_mut()

@@ -5,10 +5,11 @@ use crate::coding::coded_body::CodedBody;
 use crate::message::body::{BodyError, Timed};
 use crate::message::channel_body::Pieces;
 use crate::origin::origin_body::OriginBody;
-use ::http::header::CONTENT_LENGTH;
+use ::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use ::http::{HeaderMap, HeaderValue, Response, StatusCode};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
+use larder_http::name_own_answer;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -109,10 +110,20 @@ pub(crate) fn response(
     response
 }
 
-/// Returns an error of the proxy itself, in one line.
-pub(crate) fn plain_error(status: StatusCode, text: impl Into<Bytes>) -> Response<Outgoing> {
+/// Returns an answer of the proxy itself, in one line. `why` is the word for it in `Cache-Status`,
+/// which docs/reference/http.md lists.
+pub(crate) fn own_answer(
+    status: StatusCode,
+    text: impl Into<Bytes>,
+    why: &'static str,
+) -> Response<Outgoing> {
     let text = text.into();
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_LENGTH, HeaderValue::from(text.len()));
+    if !text.is_empty() {
+        let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+        headers.insert(CONTENT_TYPE, plain);
+    }
+    name_own_answer(&mut headers, why);
     response(status, headers, Outgoing::whole(text))
 }

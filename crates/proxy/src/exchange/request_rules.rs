@@ -1,6 +1,6 @@
 //! What the rules do to one request of a client.
 
-use crate::exchange::outgoing::{Outgoing, plain_error};
+use crate::exchange::outgoing::{Outgoing, own_answer};
 use crate::message::authority::normal_authority;
 use crate::message::normal_request::NormalRequest;
 use crate::message::target::{normal_prefix, normal_target};
@@ -199,10 +199,17 @@ impl Ruled {
     /// Returns the answer of the rules themselves, if they have one.
     pub(crate) fn answer(&self) -> Option<Response<Outgoing>> {
         Some(match self.answer.as_ref()? {
-            OwnAnswer::Denied => plain_error(StatusCode::FORBIDDEN, "larder: access denied\n"),
+            OwnAnswer::Denied => own_answer(
+                StatusCode::FORBIDDEN,
+                "larder: access denied\n",
+                "access-denied",
+            ),
             OwnAnswer::Limited(wait) => {
-                let mut response =
-                    plain_error(StatusCode::TOO_MANY_REQUESTS, "larder: too many requests\n");
+                let mut response = own_answer(
+                    StatusCode::TOO_MANY_REQUESTS,
+                    "larder: too many requests\n",
+                    "rate-limit",
+                );
                 let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
                 response
                     .headers_mut()
@@ -210,13 +217,13 @@ impl Ruled {
                 response
             }
             OwnAnswer::Redirect(status, target) => {
-                let mut response = plain_error(*status, "");
+                let mut response = own_answer(*status, "", "redirect");
                 response.headers_mut().insert(LOCATION, target.clone());
                 response
             }
             OwnAnswer::NoTarget => {
                 let text = "larder: bad request: a rule makes no path of the target\n";
-                plain_error(StatusCode::BAD_REQUEST, text)
+                own_answer(StatusCode::BAD_REQUEST, text, "no-target")
             }
         })
     }

@@ -9,7 +9,7 @@ use crate::exchange::client::Client;
 use crate::exchange::https_redirect::HttpsRedirect;
 use crate::exchange::live::LiveView;
 use crate::exchange::max_forwards;
-use crate::exchange::outgoing::{Outgoing, plain_error};
+use crate::exchange::outgoing::{Outgoing, own_answer};
 use crate::exchange::peers::peer_request;
 use crate::exchange::proxy::Proxy;
 use crate::exchange::proxy::forward::DetachOnDrop;
@@ -138,16 +138,17 @@ impl Service {
     ) -> Option<Response<Outgoing>> {
         if parts.version >= Version::HTTP_2 && parts.headers.len() > self.limits.header_fields {
             let text = "larder: the request has too many header fields\n";
-            return Some(plain_error(
+            return Some(own_answer(
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
                 text,
+                "request-too-large",
             ));
         }
         if body.is_end_stream() || body.size_hint().lower() <= self.body_bytes(rules) {
             return None;
         }
         let text = "larder: the request's body is too large\n";
-        let mut refusal = plain_error(StatusCode::PAYLOAD_TOO_LARGE, text);
+        let mut refusal = own_answer(StatusCode::PAYLOAD_TOO_LARGE, text, "request-too-large");
         if parts.version <= Version::HTTP_11 {
             refusal
                 .headers_mut()
@@ -408,7 +409,7 @@ impl Service {
             Next::Answer(answer) => Responding::Now(Some(proxy.sent(answer))),
             Next::Assemble(_) | Next::Follow(_) if goes_round => {
                 let text = "larder: the request goes round in a circle\n";
-                Responding::Now(Some(plain_error(StatusCode::LOOP_DETECTED, text)))
+                Responding::Now(Some(own_answer(StatusCode::LOOP_DETECTED, text, "loop")))
             }
             Next::Assemble(assembled) => Responding::Now(Some(
                 proxy.assembled(assembled, proxy.owned_target(&upstream_request)),
@@ -503,7 +504,7 @@ impl Responding {
     /// one is unknown.
     pub(crate) fn refusal(reason: &'static str) -> Responding {
         let text = format!("larder: bad request: {reason}\n");
-        let mut response = plain_error(StatusCode::BAD_REQUEST, text);
+        let mut response = own_answer(StatusCode::BAD_REQUEST, text, "bad-request");
         response
             .headers_mut()
             .insert(CONNECTION, HeaderValue::from_static("close"));
@@ -582,7 +583,7 @@ impl Future for Responding {
 /// connections, or too many of one client.
 fn no_place() -> Response<Outgoing> {
     let text = "larder: too many connections with another protocol\n";
-    let mut response = plain_error(StatusCode::SERVICE_UNAVAILABLE, text);
+    let mut response = own_answer(StatusCode::SERVICE_UNAVAILABLE, text, "no-place");
     response
         .headers_mut()
         .insert(RETRY_AFTER, HeaderValue::from_static("10"));

@@ -4,7 +4,7 @@
 //! HTTP/2 needs no handshake of its own, so the key and its answer (RFC 6455 §4.1) are between this
 //! proxy and the origin.
 
-use crate::exchange::outgoing::{Outgoing, plain_error};
+use crate::exchange::outgoing::{Outgoing, own_answer};
 use ::http::header::{SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY};
 use ::http::request::Parts;
 use ::http::{HeaderValue, Method, Response, StatusCode};
@@ -67,9 +67,10 @@ impl WebSocketStream {
 /// Returns the response to a stream whose origin has answered, but not with a 101: a success would
 /// open the WebSocket.
 pub(crate) fn not_opened() -> Response<Outgoing> {
-    plain_error(
+    own_answer(
         StatusCode::BAD_GATEWAY,
         "larder: the origin does not open a WebSocket\n",
+        "no-websocket",
     )
 }
 
@@ -86,7 +87,7 @@ mod tests {
             _busy: None,
         };
         let answer = |accept: Option<&'static str>| {
-            let mut response = plain_error(StatusCode::SWITCHING_PROTOCOLS, "");
+            let mut response = own_answer(StatusCode::SWITCHING_PROTOCOLS, "", "test");
             accept.map(|accept| {
                 response
                     .headers_mut()

@@ -8,7 +8,7 @@
 //! A response of the origin, new or stored, is marked ([`mark`]). What is not, this node has made
 //! itself, and it is no answer: the other node asks the origin then.
 
-use crate::exchange::outgoing::{Outgoing, plain_error};
+use crate::exchange::outgoing::{Outgoing, own_answer};
 use crate::exchange::peers::{
     BEHIND, BUSY, LARDER_CLIENT, LARDER_MIN, LARDER_PEER, LATE, RESPONSE,
 };
@@ -52,7 +52,7 @@ pub(crate) fn answer(proxy: &Proxy, parts: &mut Parts) -> Option<Response<Outgoi
     }
     if parts.method != Method::GET {
         let text = "larder: nodes ask each other by GET\n";
-        return Some(plain_error(StatusCode::METHOD_NOT_ALLOWED, text));
+        return Some(own_answer(StatusCode::METHOD_NOT_ALLOWED, text, "peer"));
     }
     if let Some(peers) = proxy.peers() {
         peers.counters().received.fetch_add(1, Ordering::Relaxed);
@@ -91,7 +91,7 @@ pub(crate) fn mark(response: &mut Response<Outgoing>) {
 
 fn refusal(reason: HeaderValue) -> Response<Outgoing> {
     let text = "larder: this node does not answer for the object now\n";
-    let mut refusal = plain_error(StatusCode::SERVICE_UNAVAILABLE, text);
+    let mut refusal = own_answer(StatusCode::SERVICE_UNAVAILABLE, text, "peer");
     refusal.extensions_mut().insert(Refusal(reason));
     refusal
 }
