@@ -1,5 +1,6 @@
-//! The configuration file as an argument. `larder run` takes it without a flag and other commands
-//! by `--config`; each command takes both spellings, so nobody needs to remember which.
+//! The configuration file as an argument of the commands that are about a file: `larder run`,
+//! `doctor`, `rules explain` and `fleet init` take `FILE` as well as `--config FILE`, so nobody
+//! needs to remember which. Commands that ask a running node take `--config` alone.
 
 use clap::Args;
 use std::path::{Path, PathBuf};

@@ -58,12 +58,13 @@ pub(crate) struct Configured {
 }
 
 /// What a command needs of the file to reach its node. Another mistake in it is a warning.
-const NEEDED: [&str; 5] = [
+const NEEDED: [&str; 6] = [
     "ndn.enabled",
     "ndn.unix",
     "ndn.command_key",
     "ndn.command_certificate",
-    "admin",
+    "admin.listen",
+    "admin.token",
 ];
 
 impl Configured {

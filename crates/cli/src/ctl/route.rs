@@ -129,10 +129,11 @@ fn remove(
     json: bool,
 ) -> Result<(), Failure> {
     let id = find(node, face)?.ok_or_else(|| unknown_face(face))?.face_id;
-    let was_there = routes(node, Some(prefix))?
-        .iter()
-        .flat_map(|entry| &entry.routes)
-        .any(|route| route.face_id == id && route.origin == origin);
+    // Whether there is one is for the answer only: the command is given in any case.
+    let was_there = routes(node, Some(prefix)).map_or(true, |entries| {
+        let mut routes = entries.iter().flat_map(|entry| &entry.routes);
+        routes.any(|route| route.face_id == id && route.origin == origin)
+    });
     let route = ControlParameters {
         name: Some(prefix.clone()),
         face_id: Some(id),

@@ -72,7 +72,10 @@ pub(super) fn run(node: &mut Management, args: StrategyArgs, json: bool) -> Resu
                 name: Some(prefix.clone()),
                 ..ControlParameters::default()
             };
-            let was_set = choices(node)?.iter().any(|choice| choice.name == prefix);
+            // For the answer only: the command is given in any case.
+            let was_set = choices(node).map_or(true, |choices| {
+                choices.iter().any(|choice| choice.name == prefix)
+            });
             node.command("strategy-choice/unset", &of)?;
             let words = if was_set {
                 format!("{prefix} is forwarded as what is above it")

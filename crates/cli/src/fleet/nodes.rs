@@ -1,6 +1,5 @@
 //! `larder fleet status` and `larder fleet owner`: the nodes of a fleet, as one of them sees them.
 
-use crate::config_file::ConfigFile;
 use crate::ctl::Configured;
 use crate::ctl::admin::AdminServer;
 use crate::ctl::listing::List;
@@ -12,6 +11,7 @@ use larder_units::ByteSize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 /// The exit status if not all nodes follow the log.
 const UNSOUND: u8 = 3;
@@ -24,8 +24,9 @@ const COLUMNS: &[&str] = &[
 /// The node that is asked.
 #[derive(Args, Debug)]
 struct AskedNode {
-    #[command(flatten)]
-    file: ConfigFile,
+    /// Configuration file of the node [default: that of the environment]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
 
     /// Address of its admin server [default: from --config, otherwise 127.0.0.1:8081]
     #[arg(long, value_name = "ADDRESS")]
@@ -105,7 +106,7 @@ struct Seen {
 
 impl Seen {
     fn by(node: &AskedNode) -> Result<Seen, Failure> {
-        let configured = node.file.path().map(Configured::read).transpose()?;
+        let configured = node.config.as_deref().map(Configured::read).transpose()?;
         let server = AdminServer::of(node.admin, configured.as_ref())?;
         server.check(configured.as_ref())?;
         let page = server.status()?["fleet"].clone();

@@ -9,6 +9,7 @@ use super::setting::Setting;
 use super::{Config, ConfigError, DEFAULT, FleetTable};
 use larder_units::system_message;
 use std::fmt::Write;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
@@ -378,12 +379,12 @@ fn place_of<'a>(problem: &str, source: &'a str, settings: &'a [Setting]) -> &'a 
 fn is_service_link(name: &str, value: &str) -> bool {
     let words: Vec<&str> = name.split('_').collect();
     let is_number = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
-    let has = |pair: [&str; 2]| words.windows(2).any(|two| two == pair);
-    has(["SERVICE", "HOST"])
-        || has(["SERVICE", "PORT"])
-        || words
-            .windows(2)
-            .any(|two| two[0] == "PORT" && is_number(two[1]))
+    let is_of_port = words.windows(3).any(|three| {
+        three[0] == "PORT" && is_number(three[1]) && ["TCP", "UDP", "SCTP"].contains(&three[2])
+    });
+    (name.ends_with("_SERVICE_HOST") && value.parse::<IpAddr>().is_ok())
+        || (name.contains("_SERVICE_PORT") && is_number(value))
+        || is_of_port
         || (name.ends_with("_PORT") && value.contains("://"))
         || name.starts_with("LARDER_ENV_")
 }
@@ -438,6 +439,8 @@ mod tests {
             ("LARDER_HTTP_PORT", "8080"),
             ("LARDER_HTTP_LISTENER", "1"),
             ("LARDER_PORT", "8080"),
+            ("LARDER_HTTP_SERVICE_HOST", "1"),
+            ("LARDER_ADMIN_LISTEN_PORT_1", "2"),
         ] {
             let refusal = refusal(&[mistake], &[]);
             assert!(refusal.contains(mistake.0), "{refusal}");

@@ -38,7 +38,8 @@ pub(super) fn findings(config: &Config) -> Vec<Finding> {
         drop(spawned);
     };
     for (number, host) in hosts.iter().enumerate() {
-        let host = (*host).to_owned();
+        // The dot: no domain of the resolver's own is put behind the name.
+        let host = format!("{}.", host.trim_end_matches('.'));
         ask(number, Box::new(move || addresses(&host, 443).map(drop)));
     }
     let directory = acme.directory.clone();
@@ -68,6 +69,15 @@ pub(super) fn findings(config: &Config) -> Vec<Finding> {
         format!("{directory} cannot be reached"),
         "mend the URL, the name servers of this machine, or the firewall: no certificate is ordered before",
     );
+    let rest = acme.hosts.len() - hosts.len();
+    let not_looked_up = (rest > 0).then(|| {
+        let text = format!("{rest} more hosts were not looked up");
+        Finding::ok(
+            Topic::Certificates,
+            "[http.tls.acme] hosts".to_owned(),
+            text,
+        )
+    });
     of_host
         .chain([of_authority])
         .zip(found)
@@ -81,6 +91,7 @@ pub(super) fn findings(config: &Config) -> Vec<Finding> {
                 remedy,
             ),
         })
+        .chain(not_looked_up)
         .collect()
 }
 

@@ -185,7 +185,10 @@ impl fmt::Display for SocketError {
                 system_message(error)
             ),
             SocketError::InUse => {
-                f.write_str("another forwarder answers there; stop it, or set another path")
+                f.write_str(
+                    "another forwarder answers there; stop it, or set another path (--set ndn.unix=PATH), \
+                     or do without NDN (--set ndn.enabled=false)",
+                )
             }
             SocketError::System(error) => f.write_str(&system_message(error)),
         }
@@ -262,7 +265,7 @@ mod tests {
         assert_eq!(
             NdnError::NoDefaultPath(tried).to_string(),
             "[ndn] unix: no default path can be used (/a: another forwarder answers there; stop it, or set another \
-             path; /b: its directory belongs to somebody else); set [ndn] unix to a path of yours"
+             path (--set ndn.unix=PATH), or do without NDN (--set ndn.enabled=false); /b: its directory belongs to somebody else); set [ndn] unix to a path of yours"
         );
         assert_eq!(
             NdnError::TooManyFaces { key: "ethernet" }.to_string(),

@@ -196,11 +196,13 @@ impl fmt::Display for Problem {
                     ),
                     rustls::Error::InvalidCertificate(_) => write!(
                         f,
-                        "{certificate}: its first certificate is damaged; write the file again"
+                        "{certificate}: its first certificate cannot be used ({error}); it has to be whole, \
+                         and of X.509 version 3"
                     ),
                     _ => write!(
                         f,
-                        "{key}: no private key of RSA, ECDSA or Ed25519 that can be read ({error}); write the file again"
+                        "{key}: its private key cannot be used ({error}); it has to be whole, and RSA of \
+                         2048 bits or more, ECDSA P-256 or P-384, or Ed25519"
                     ),
                 }
             }

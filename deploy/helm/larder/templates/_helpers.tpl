@@ -43,3 +43,8 @@ listen = "[::]:8081"
 {{ . }}
 {{- end }}
 {{- end }}
+
+{{- /* A value as text. Helm reads numbers as floating point, and writes 1000000 as 1e+06. */}}
+{{- define "larder.text" -}}
+{{- if and (kindIs "float64" .) (eq (floor .) .) -}}{{ int64 . }}{{- else -}}{{ . }}{{- end -}}
+{{- end }}

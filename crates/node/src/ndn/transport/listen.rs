@@ -147,6 +147,8 @@ pub(crate) fn remove_stale(path: &Path) -> Result<(), SocketError> {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             std::fs::remove_file(path).map_err(SocketError::Stale)
         }
+        // Its queue of connections is full: a process listens, but is busy.
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(SocketError::InUse),
         Err(error) => Err(SocketError::System(error)),
         Ok(_) => Err(SocketError::InUse),
     }
